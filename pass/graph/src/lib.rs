@@ -1,0 +1,9 @@
+//! The tensor-graph middle end of Cotangent.
+//!
+//! One type, [`ir::Graph`], and a list of stages over it. This crate knows no LLVM and no LibTorch; everything here
+//! is a pure function on graphs and can be tested in milliseconds.
+#![forbid(unsafe_code)]
+
+pub mod differentiate;
+pub mod ir;
+pub mod ops;
