@@ -7,3 +7,4 @@
 pub mod differentiate;
 pub mod ir;
 pub mod ops;
+pub mod program;
