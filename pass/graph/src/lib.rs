@@ -4,6 +4,7 @@
 //! is a pure function on graphs and can be tested in milliseconds.
 #![forbid(unsafe_code)]
 
+pub mod artifact;
 pub mod differentiate;
 pub mod ir;
 pub mod ops;
