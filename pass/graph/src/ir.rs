@@ -405,6 +405,17 @@ impl Graph {
         self.types.len()
     }
 
+    /// Values without a definition, in order: what is left of instructions that a stage removed.
+    pub fn undefined(&self) -> impl Iterator<Item = Value> {
+        let mut defined = vec![false; self.value_count()];
+        let inputs = self.inputs.iter().map(|i| i.value);
+        for v in inputs.chain(self.insts.iter().flat_map(|i| i.results.iter().copied())) {
+            defined[v.index()] = true;
+        }
+        let numbers = 0u32..;
+        numbers.zip(defined).filter(|(_, d)| !d).map(|(i, _)| Value(i))
+    }
+
     /// For each value, the instruction that defines it (`None` for inputs).
     pub fn definitions(&self) -> Vec<Option<usize>> {
         let mut defs = vec![None; self.value_count()];

@@ -9,3 +9,4 @@ pub mod differentiate;
 pub mod ir;
 pub mod ops;
 pub mod program;
+pub mod text;
