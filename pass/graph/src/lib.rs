@@ -6,6 +6,7 @@
 
 pub mod artifact;
 pub mod differentiate;
+pub mod interp;
 pub mod ir;
 pub mod ops;
 pub mod program;

@@ -1,0 +1,14 @@
+//! The reference interpreter: runs a closed graph on the CPU, slowly and exactly as LibTorch would.
+//!
+//! It is the oracle of this crate's tests: what a stage rewrites must run to the same numbers here. Each kernel is a
+//! plain loop; floats are computed in `f64` and rounded to the kind of the result. An in-place op is computed as its
+//! functional twin and gives the new value.
+
+mod args;
+mod elementwise;
+mod promote;
+mod run;
+mod tensor;
+
+pub use run::{EvalArg, InterpError, Value, eval_op, run, supports};
+pub use tensor::{Data, Tensor, count, round, strided_indices, strides, wrap};
