@@ -11,3 +11,5 @@ pub mod ir;
 pub mod ops;
 pub mod program;
 pub mod text;
+pub mod scalar;
+pub mod specialize;
