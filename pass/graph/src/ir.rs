@@ -303,7 +303,7 @@ impl fmt::Display for Loc {
 pub struct Inst {
     /// What it does.
     pub op: Op,
-    /// One argument per parameter of the op.
+    /// One argument per parameter of the op; one more where the op leaves a tape (see `differentiate`).
     pub args: Vec<Arg>,
     /// The values it defines.
     pub results: Vec<Value>,
@@ -362,7 +362,7 @@ impl Graph {
 
     /// Appends an instruction whose result types the caller knows.
     pub fn push(&mut self, op: Op, args: Vec<Arg>, results: Vec<Type>, loc: Option<Loc>) -> Vec<Value> {
-        // An opaque op of a closed graph has its tape as one result more.
+        // An opaque op that is differentiated has its tape as one result more.
         debug_assert!(
             !matches!(op.results, Results::Count(n) if results.len() != n && results.len() != n + 1),
             "{} gives another number of results",

@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 pub struct Vjp<'a> {
     pub(super) graph: &'a mut Graph,
     pub(super) oracle: &'a dyn ShapeOracle,
+    /// Position of the instruction that is differentiated.
+    pub(super) at: usize,
     pub(super) op: Op,
     pub(super) args: Vec<Arg>,
     pub(super) results: Vec<Value>,

@@ -46,12 +46,12 @@ pub fn vjp(
                 .map_err(|e| (bug(e), None))?;
         }
     }
-    for inst in graph.insts.iter().rev() {
+    for (at, inst) in graph.insts.iter().enumerate().rev() {
         let y_bars: Vec<_> = inst.results.iter().map(|r| bars.0.get(r).copied()).collect();
         if y_bars.iter().all(Option::is_none) {
             continue; // Nothing flows back.
         }
-        pull(&mut joint, oracle, inst, y_bars, &active, &mut bars).map_err(|e| (e, inst.loc.clone()))?;
+        pull(&mut joint, oracle, at, inst, y_bars, &active, &mut bars).map_err(|e| (e, inst.loc.clone()))?;
     }
     let cotangents = wrt.iter().map(|v| bars.0.get(v).copied()).collect();
     Ok(Joint {
@@ -77,7 +77,7 @@ fn varied(graph: &Graph, wrt: &[Value]) -> Vec<bool> {
             .iter()
             .for_each(|a| a.for_each_value(&mut |v| depends |= varied[v.index()]));
         for r in &inst.results {
-            varied[r.index()] = depends && (carries(graph.ty(*r)) || *graph.ty(*r) == Type::Tape);
+            varied[r.index()] = depends && carries(graph.ty(*r));
         }
     }
     varied
@@ -96,6 +96,7 @@ fn carries(ty: &Type) -> bool {
 fn pull(
     joint: &mut Graph,
     oracle: &dyn ShapeOracle,
+    at: usize,
     inst: &Inst,
     y_bars: Vec<Option<Value>>,
     active: &dyn Fn(Value) -> bool,
@@ -116,6 +117,7 @@ fn pull(
     let mut vjp = Vjp {
         graph: joint,
         oracle,
+        at,
         op: inst.op,
         args: inst.args.clone(),
         results: inst.results.clone(),
@@ -151,42 +153,52 @@ fn zero(cx: &mut Vjp<'_>) -> Result<(), RuleError> {
     Ok(())
 }
 
-/// An opaque op: its last result is the tape that its forward left (see `specialize`), which LibTorch unwinds.
+/// An opaque op: LibTorch differentiates it. The forward instruction gets a tape as one result more, and one argument
+/// more: where the tensors stand to which the tape must lead, as pairs (argument, item of a list or zero). The
+/// results of `tape.vjp` are their cotangents, in the same order.
 fn opaque(cx: &mut Vjp<'_>) -> Result<(), RuleError> {
-    let Some((tape, outputs)) = cx.results.split_last() else {
-        return Err(cx.error("it gives no result"));
-    };
-    if *cx.graph.ty(*tape) != Type::Tape {
-        return Err(
-            cx.error("Cotangent has no rule for it; mark its input constant with `detach()` or `stop_gradient`")
-        );
-    }
-    let bars: Vec<Option<Value>> = cx.bars[..outputs.len()].to_vec();
     let mut targets = vec![];
     for (i, arg) in cx.args.iter().enumerate() {
         match arg {
-            Arg::Value(_) if cx.wants(i) => targets.push((i, 0)),
-            Arg::List(vs) => targets.extend((0..vs.len()).filter(|k| cx.wants_item(i, *k)).map(|k| (i, k))),
+            Arg::Value(v) if cx.wants(i) => targets.push((i, 0, *v)),
+            Arg::List(vs) => {
+                let wanted = vs.iter().enumerate().filter(|(k, _)| cx.wants_item(i, *k));
+                targets.extend(wanted.map(|(k, v)| (i, k, v.expect("an absent item is not wanted"))));
+            }
+            Arg::Floats(items) => {
+                let mut active = false;
+                items
+                    .iter()
+                    .for_each(|a| a.for_each_value(&mut |v| active |= (cx.active)(v)));
+                if active {
+                    return Err(cx.error(NO_FLOAT));
+                }
+            }
             _ => {}
         }
     }
-    let types: Vec<Type> = targets
-        .iter()
-        .map(|&(i, k)| match &cx.args[i] {
-            Arg::Value(v) => cx.graph.ty(*v).clone(),
-            Arg::List(vs) => cx.graph.ty(vs[k].expect("wanted")).clone(),
-            _ => unreachable!("targets are tensors"),
-        })
-        .collect();
-    let tape = *tape;
-    let args = vec![Arg::Value(tape), Arg::List(bars)];
-    let loc = cx.loc.clone();
-    let got = cx.graph.push(Op::named("tape.vjp"), args, types, loc);
-    for ((i, k), v) in targets.into_iter().zip(got) {
+    if !cx.op.is_libtorch() {
+        return Err(cx.error("Cotangent has no rule for it"));
+    }
+    if targets.iter().any(|(_, _, v)| !cx.graph.ty(*v).is_tensor()) {
+        return Err(cx.error(NO_FLOAT));
+    }
+    let tape = cx.graph.fresh(Type::Tape);
+    let forward = &mut cx.graph.insts[cx.at];
+    forward.results.push(tape);
+    let places = targets.iter().flat_map(|(i, k, _)| [*i as i64, *k as i64]);
+    forward.args.push(Arg::Ints(places.map(Arg::Int).collect()));
+
+    let types = targets.iter().map(|(_, _, v)| cx.graph.ty(*v).clone()).collect();
+    let args = vec![Arg::Value(tape), Arg::List(cx.bars.clone())];
+    let got = cx.graph.push(Op::named("tape.vjp"), args, types, cx.loc.clone());
+    for ((i, k, _), v) in targets.into_iter().zip(got) {
         cx.given.entry((i, k)).or_default().push(v);
     }
     Ok(())
 }
+
+const NO_FLOAT: &str = "its derivative comes from LibTorch, which has none for numbers: pass the float as a tensor";
 
 /// Undoes broadcasting and kind promotion: sums `bar` to the shape of `target` and casts it to its kind.
 fn fit(
