@@ -137,6 +137,35 @@ impl Bitcode {
         index.get(symbol).copied()
     }
 
+    /// A hash of what is linked and of the tool that raises it: equal hashes mean equal artifacts.
+    ///
+    /// The linked crate's objects count by content, since Cargo writes them anew; archives by path, size and time.
+    pub fn hash(&self, tool: &str) -> io::Result<String> {
+        let mut hasher = blake3::Hasher::new();
+        let mut field = |bytes: &[u8]| {
+            hasher.update(&(bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        };
+        field(tool.as_bytes());
+        let mut last = None;
+        for module in &self.modules {
+            if module.is_local() {
+                field(module.bytes()?);
+            } else if last != Some(&module.file) {
+                let metadata = std::fs::metadata(&module.file)?;
+                let modified = metadata
+                    .modified()?
+                    .duration_since(std::time::UNIX_EPOCH)
+                    .unwrap_or_default();
+                field(module.file.as_os_str().as_encoded_bytes());
+                field(&metadata.len().to_le_bytes());
+                field(&modified.as_nanos().to_le_bytes());
+                last = Some(&module.file);
+            }
+        }
+        Ok(hasher.finalize().to_hex().to_string())
+    }
+
     /// The modules whose bytes mention a symbol (define it, call it or take its address), those of the standard library
     /// excepted. Names stand uncompressed in a bitcode file, so that this needs no parser.
     pub fn mentioning(&self, symbol: &str) -> io::Result<Vec<usize>> {

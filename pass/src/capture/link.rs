@@ -1,0 +1,174 @@
+//! One link: from rustc's linker command to the native program with its artifact.
+
+use super::bitcode::Bitcode;
+use super::command::{LinkCommand, quote};
+use super::diagnostics::Failure;
+use super::embed;
+use super::state::{LinkRecord, State, tool_identity};
+use super::tools::Tools;
+use cotangent_graph::artifact;
+use cotangent_graph::program::{Program, Refusal};
+use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+/// The function whose presence says that a program may request derivatives.
+const REQUEST_SYMBOL: &str = "cotangent_request";
+/// Command lines longer than this go through a response file.
+const LONG_COMMAND: usize = 100_000;
+
+/// What raises the requests of a program.
+pub type Raise = dyn Fn(&Bitcode) -> Result<Vec<Program>, Vec<Refusal>>;
+
+/// Links a program; a program that may request derivatives gets its artifact.
+///
+/// # Errors
+/// If a request is refused, or a file or tool is missing. A failure of the native linker itself is no error here: it
+/// has said its own words, and its status is returned.
+pub fn link(arguments: Vec<OsString>, state: &State, raise: &Raise) -> Result<ExitStatus, Failure> {
+    let command = LinkCommand::parse(arguments).map_err(other("cannot read the linker's command line"))?;
+    let bitcode = Bitcode::collect(command.inputs()).map_err(other("cannot read bitcode"))?;
+    let tools = Tools::find().map_err(|error| Failure::Other(error.to_string()))?;
+    if !may_request(&bitcode)? {
+        return native(&command, None, &tools, state);
+    }
+    let tool = tool_identity().map_err(other("cannot examine the tool itself"))?;
+    let bytes = make_artifact(&bitcode, &tool, state, raise)?;
+    let object = store(&bytes, &command.output, &tool, state).map_err(other("cannot write the artifact"))?;
+    native(&command, Some(&object), &tools, state)
+}
+
+/// Whether a program contains the runtime, and so may contain requests.
+fn may_request(bitcode: &Bitcode) -> Result<bool, Failure> {
+    if bitcode.definition(REQUEST_SYMBOL.as_bytes()).is_some() {
+        return Ok(true);
+    }
+    let local = bitcode.modules().iter().filter(|m| m.is_local());
+    for module in local {
+        let bytes = module.bytes().map_err(other("cannot read bitcode"))?;
+        if memchr::memmem::find(bytes, REQUEST_SYMBOL.as_bytes()).is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The artifact for the bitcode: from the cache if the same bitcode was raised before by the same tool.
+fn make_artifact(bitcode: &Bitcode, tool: &str, state: &State, raise: &Raise) -> Result<Vec<u8>, Failure> {
+    let hash = bitcode.hash(tool).map_err(other("cannot read bitcode"))?;
+    let cached = state.cached(&hash);
+    if let Ok(bytes) = std::fs::read(&cached)
+        && artifact::decode(&bytes).is_ok()
+    {
+        return Ok(bytes);
+    }
+    let bytes = artifact::encode(&raise(bitcode).map_err(Failure::Refused)?);
+    write(&cached, &bytes).map_err(other("cannot write the cache"))?;
+    Ok(bytes)
+}
+
+/// Writes the artifact where `explain` and `emit` find it, and as an object to link; returns the object's path.
+fn store(bytes: &[u8], output: &Path, tool: &str, state: &State) -> io::Result<std::path::PathBuf> {
+    let file = state.artifact(output);
+    write(&file, bytes)?;
+    state.record(&LinkRecord {
+        output: output.to_owned(),
+        tool: tool.to_owned(),
+    })?;
+    let object = file.with_extension("o");
+    write(&object, &embed::object_with(bytes)?)?;
+    Ok(object)
+}
+
+/// Writes a file whole or not at all: links run side by side.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    std::fs::write(&name, bytes)?;
+    std::fs::rename(&name, path)
+}
+
+/// Compiles the bitcode and links it.
+fn native(command: &LinkCommand, artifact: Option<&Path>, tools: &Tools, state: &State) -> Result<ExitStatus, Failure> {
+    let mut arguments: Vec<OsString> = command
+        .arguments
+        .iter()
+        .filter(|a| !chooses_linker(a))
+        .cloned()
+        .collect();
+    arguments.extend(artifact.map(Into::into));
+    let mut linker = OsString::from("--ld-path=");
+    linker.push(&tools.lld);
+    let mut cache = OsString::from("-Wl,--thinlto-cache-dir=");
+    cache.push(state.objects());
+    let policy = "-Wl,--thinlto-cache-policy=prune_after=168h:cache_size_bytes=2g";
+    arguments.extend([linker, cache, policy.into(), "-Wno-unused-command-line-argument".into()]);
+    let mut process = Command::new(&tools.clang);
+    let response = command.output.with_extension("cotangent-link");
+    let long = arguments.iter().map(|a| a.len() + 1).sum::<usize>() > LONG_COMMAND;
+    if long {
+        let lines: Vec<String> = arguments.iter().map(|a| quote(&a.to_string_lossy())).collect();
+        std::fs::write(&response, lines.join("\n")).map_err(other("cannot write the linker's command line"))?;
+        let mut at = OsString::from("@");
+        at.push(&response);
+        process.arg(at);
+    } else {
+        process.args(&arguments);
+    }
+    let status = process
+        .status()
+        .map_err(other(&format!("cannot run `{}`", tools.clang.display())));
+    if long {
+        // It served its one purpose; a leftover does no harm.
+        let _ = std::fs::remove_file(&response);
+    }
+    status
+}
+
+/// Whether an argument chooses a linker, as rustc does for the system's compiler driver.
+fn chooses_linker(argument: &OsStr) -> bool {
+    let text = argument.to_string_lossy();
+    text.starts_with("-fuse-ld=") || (text.starts_with("-B") && text.ends_with("gcc-ld"))
+}
+
+fn other<E: Display>(what: &str) -> impl FnOnce(E) -> Failure {
+    move |error| Failure::Other(format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rustcs_choice_of_a_linker_is_dropped() {
+        assert!(chooses_linker(OsStr::new("-fuse-ld=lld")));
+        assert!(chooses_linker(OsStr::new("-B/toolchain/bin/gcc-ld")));
+        assert!(!chooses_linker(OsStr::new("-Wl,-Bstatic")));
+    }
+
+    #[test]
+    fn the_same_bitcode_is_raised_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let module = dir.path().join("a.o");
+        std::fs::write(&module, b"BC\xC0\xDE cotangent_request").unwrap();
+        let state = State::at(dir.path().join("state"));
+        let count = std::rc::Rc::new(std::cell::Cell::new(0));
+        let counter = count.clone();
+        let raise: Box<Raise> = Box::new(move |_| {
+            counter.set(counter.get() + 1);
+            Ok(Vec::new())
+        });
+        for tool in ["1", "1", "2"] {
+            make_artifact(&Bitcode::collect([&module]).unwrap(), tool, &state, &raise).unwrap();
+        }
+        assert_eq!(count.get(), 2, "once per tool");
+        std::fs::write(&module, b"BC\xC0\xDE cotangent_request changed").unwrap();
+        make_artifact(&Bitcode::collect([&module]).unwrap(), "2", &state, &raise).unwrap();
+        assert_eq!(count.get(), 3, "again after a change");
+    }
+}
