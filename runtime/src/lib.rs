@@ -3,4 +3,13 @@
 //! A raised function arrives as a `cotangent_graph::program::Program`. [`exec`] turns the graphs that the middle end
 //! makes of it into machine code ([`lower`], [`jit`]) that calls LibTorch's own kernels by address ([`kernels`]).
 
+pub mod differentiable;
+pub mod entry;
+pub mod error;
+pub mod function;
 pub mod kernels;
+pub mod stop;
+
+pub use differentiable::Differentiable;
+pub use error::Error;
+pub use stop::stop_gradient;
