@@ -4,12 +4,15 @@
 //! is a pure function on graphs and can be tested in milliseconds.
 #![forbid(unsafe_code)]
 
+pub mod alias;
 pub mod artifact;
 pub mod differentiate;
 pub mod interp;
 pub mod ir;
 pub mod ops;
 pub mod program;
-pub mod text;
 pub mod scalar;
+pub mod simplify;
 pub mod specialize;
+pub mod text;
+pub mod verify;

@@ -1,0 +1,212 @@
+//! Folding: rewrites that give the same bits, NaNs and signs of zero included, with less work.
+//!
+//! So `x * 1` is `x`, but `x * 0` is not `0` (infinities, NaNs) and `x + 0` is not `x` (where `x` is `-0`).
+
+use super::{Replaced, Storage};
+use crate::ir::{Arg, Graph, Inst, Kind, Type, Value};
+use crate::ops::constant_ints;
+
+/// Folds what can be folded in a closed graph, for which `also` are outputs too. Folded instructions stay, unused.
+pub fn fold(graph: &mut Graph, also: &[Value]) -> Replaced {
+    let storage = Storage::of(graph, also);
+    let makers = graph.definitions();
+    let mut replaced = Replaced::default();
+    for i in 0..graph.insts.len() {
+        let inst = &mut graph.insts[i];
+        inst.args.iter_mut().for_each(|a| *a = replaced.arg(a));
+        let cx = Context {
+            graph,
+            makers: &makers,
+            inst: &graph.insts[i],
+        };
+        let [y] = cx.inst.results[..] else { continue };
+        match cx.rewrite() {
+            Some(Rewrite::By(x)) if storage.may_replace(y, x) && graph.ty(x) == graph.ty(y) => {
+                replaced.insert(y, x.into());
+            }
+            Some(Rewrite::Constant(c)) if !graph.outputs.contains(&y) && !also.contains(&y) => {
+                replaced.insert(y, Arg::Float(c));
+            }
+            Some(Rewrite::Args(args)) if !storage.is_observable(y) => graph.insts[i].args = args,
+            _ => {}
+        }
+    }
+    for v in &mut graph.outputs {
+        *v = replaced.value(*v);
+    }
+    replaced
+}
+
+/// What an instruction can be replaced by.
+enum Rewrite {
+    By(Value),
+    Constant(f64),
+    Args(Vec<Arg>),
+}
+
+struct Context<'a> {
+    graph: &'a Graph,
+    makers: &'a [Option<usize>],
+    inst: &'a Inst,
+}
+
+impl Context<'_> {
+    fn rewrite(&self) -> Option<Rewrite> {
+        match self.inst.op.name {
+            "reshape" | "view" | "expand" | "broadcast_to" | "totype" | "positive" | "_unsafe_view" => self.unchanged(),
+            "contiguous" | "relu" | "abs" => self.twice(),
+            "neg" | "t" | "mt" => self.undone(),
+            "transpose" | "swapaxes" | "swapdims" => self.transposed(),
+            "permute" => self.permuted(),
+            "mul_scalar" | "div_scalar" | "pow_tensor_scalar" => self.scalar(1.0),
+            "sub_scalar" => self.scalar(0.0),
+            "add_scalar" => self.scalar(-0.0),
+            "mul" => self.filled(1, 1.0).or_else(|| self.filled(0, 1.0)),
+            "div" => self.filled(1, 1.0),
+            "sub" => self.filled(1, 0.0),
+            "add" => self.filled(1, -0.0).or_else(|| self.filled(0, -0.0)),
+            name => self.float(name.strip_prefix("scalar.")?),
+        }
+    }
+
+    fn x(&self, i: usize) -> Option<Value> {
+        match self.inst.args.get(i)? {
+            Arg::Value(v) => Some(*v),
+            _ => None,
+        }
+    }
+
+    /// The instruction that makes `v`.
+    fn maker(&self, v: Value) -> Option<&Inst> {
+        self.makers[v.index()].map(|i| &self.graph.insts[i])
+    }
+
+    /// Tensor arguments of the instruction that makes argument 0, if it has the same op.
+    fn inner(&self) -> Option<(&Inst, Value)> {
+        let maker = self.maker(self.x(0)?)?;
+        match (maker.op == self.inst.op, maker.args.first()?) {
+            (true, Arg::Value(x)) => Some((maker, *x)),
+            _ => None,
+        }
+    }
+
+    /// A view of the same shape and kind as its argument; of two reshapes the second.
+    fn unchanged(&self) -> Option<Rewrite> {
+        let x = self.x(0)?;
+        if self.graph.ty(x) == self.graph.ty(self.inst.results[0]) {
+            return Some(Rewrite::By(x));
+        }
+        if self.inst.op.name != "reshape" {
+            return None;
+        }
+        let (_, base) = self.inner()?;
+        let mut args = self.inst.args.clone();
+        args[0] = base.into();
+        Some(Rewrite::Args(args))
+    }
+
+    /// The second of two applications changes nothing.
+    fn twice(&self) -> Option<Rewrite> {
+        self.inner()?;
+        self.x(0).map(Rewrite::By)
+    }
+
+    /// The second of two applications undoes the first.
+    fn undone(&self) -> Option<Rewrite> {
+        self.inner().map(|(_, x)| Rewrite::By(x))
+    }
+
+    fn transposed(&self) -> Option<Rewrite> {
+        let rank = self.graph.tensor(self.x(0)?).rank() as i64;
+        let dims = |inst: &Inst| {
+            let dim = |a: &Arg| match a {
+                Arg::Int(d) if *d < 0 => Some(d + rank),
+                Arg::Int(d) => Some(*d),
+                _ => None,
+            };
+            let (a, b) = (dim(inst.args.get(1)?)?, dim(inst.args.get(2)?)?);
+            Some((a.min(b), a.max(b)))
+        };
+        let own = dims(self.inst)?;
+        if own.0 == own.1 {
+            return self.x(0).map(Rewrite::By);
+        }
+        let (inner, x) = self.inner()?;
+        (dims(inner)? == own).then_some(Rewrite::By(x))
+    }
+
+    /// Two permutations are one; the identity is none.
+    fn permuted(&self) -> Option<Rewrite> {
+        let dims = |inst: &Inst| -> Option<Vec<i64>> {
+            let dims = constant_ints(inst.args.get(1)?)?;
+            let rank = dims.len() as i64;
+            Some(dims.iter().map(|d| if *d < 0 { d + rank } else { *d }).collect())
+        };
+        let own = dims(self.inst)?;
+        if own.iter().zip(0..).all(|(d, i)| *d == i) {
+            return self.x(0).map(Rewrite::By);
+        }
+        let (inner, x) = self.inner()?;
+        let inner = dims(inner)?;
+        let both: Option<Vec<i64>> = own.iter().map(|d| inner.get(*d as usize).copied()).collect();
+        Some(Rewrite::Args(vec![x.into(), Arg::ints(&both?)]))
+    }
+
+    /// The scalar operand is neutral.
+    fn scalar(&self, neutral: f64) -> Option<Rewrite> {
+        let x = self.x(0)?;
+        is_neutral(self.inst.args.get(1)?, neutral, self.graph.tensor(x).kind).then_some(Rewrite::By(x))
+    }
+
+    /// The tensor in position `i` is filled with what is neutral for the op.
+    fn filled(&self, i: usize, neutral: f64) -> Option<Rewrite> {
+        let maker = self.maker(self.x(i)?)?;
+        let fill = match maker.op.name {
+            "ones" | "ones_like" => Arg::Float(1.0),
+            "zeros" | "zeros_like" => Arg::Float(0.0),
+            "full" | "full_like" => maker.args.get(1)?.clone(),
+            _ => return None,
+        };
+        let x = self.x(1 - i)?;
+        is_neutral(&fill, neutral, self.graph.tensor(x).kind).then_some(Rewrite::By(x))
+    }
+
+    /// Arithmetic on constant floats.
+    fn float(&self, op: &str) -> Option<Rewrite> {
+        let narrow = match self.graph.ty(self.inst.results[0]) {
+            Type::Float(32) => true,
+            Type::Float(64) => false,
+            _ => return None,
+        };
+        let constant = |i: usize| match self.inst.args.get(i) {
+            Some(Arg::Float(x)) => Some(*x),
+            _ => None,
+        };
+        // Computed in double and rounded once: for these operations that is the single-precision result.
+        let exact = match op {
+            "fneg" => -constant(0)?,
+            "fadd" => constant(0)? + constant(1)?,
+            "fsub" => constant(0)? - constant(1)?,
+            "fmul" => constant(0)? * constant(1)?,
+            "fdiv" => constant(0)? / constant(1)?,
+            _ => return None,
+        };
+        Some(Rewrite::Constant(match narrow {
+            true => f64::from(exact as f32),
+            false => exact,
+        }))
+    }
+}
+
+/// Is the constant the neutral element, so that every bit of the other operand survives?
+fn is_neutral(arg: &Arg, neutral: f64, kind: Kind) -> bool {
+    match arg {
+        // `-0` is neutral for the addition of floats, `0` for that of integers.
+        Arg::Int(i) => {
+            *i as f64 == neutral && (neutral != 0.0 || neutral.is_sign_positive() || !kind.is_differentiable())
+        }
+        Arg::Float(x) if !kind.is_differentiable() => *x == neutral,
+        Arg::Float(x) => x.to_bits() == neutral.to_bits(),
+        _ => false,
+    }
+}

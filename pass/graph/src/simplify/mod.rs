@@ -1,0 +1,106 @@
+//! Simplification of closed, functional graphs: folding, common subexpressions, dead code.
+//!
+//! *Promises* the same outputs, bit for bit, and the same storage relations between them: a rewrite never makes two
+//! outputs share memory that did not, nor an output and an input. Random ops and writes are effects; they stay, in
+//! order. Values keep their numbers.
+
+mod cse;
+mod dce;
+mod fold;
+
+pub use cse::cse;
+pub use dce::dce;
+pub use fold::fold;
+
+use crate::alias::Aliases;
+use crate::differentiate::Joint;
+use crate::ir::{Arg, Graph, Value};
+use std::collections::{HashMap, HashSet};
+
+/// Simplifies a graph as far as it goes.
+pub fn graph(graph: &mut Graph) {
+    run(graph, &[]);
+}
+
+/// Simplifies a joint graph as far as it goes.
+pub fn joint(joint: &mut Joint) {
+    let asked: Vec<Value> = joint.cotangents.iter().flatten().copied().collect();
+    let (replaced, kept) = run(&mut joint.graph, &asked);
+    joint.forward = kept[..joint.forward].iter().filter(|k| **k).count();
+    for v in joint.cotangents.iter_mut().flatten() {
+        *v = replaced.value(*v);
+    }
+}
+
+/// Folds, merges and cleans `graph`, for which `also` are outputs too. Tells what replaces what, and which
+/// instructions were kept.
+fn run(graph: &mut Graph, also: &[Value]) -> (Replaced, Vec<bool>) {
+    let mut total = Replaced::default();
+    loop {
+        let also: Vec<Value> = also.iter().map(|v| total.value(*v)).collect();
+        let before = total.0.len();
+        total.extend(fold(graph, &also));
+        let also: Vec<Value> = also.iter().map(|v| total.value(*v)).collect();
+        total.extend(cse(graph, &also));
+        if total.0.len() == before {
+            return (total, dce(graph, &also));
+        }
+    }
+}
+
+/// What a pass put in place of which value.
+#[derive(Debug, Default)]
+pub struct Replaced(HashMap<Value, Arg>);
+
+impl Replaced {
+    fn extend(&mut self, later: Self) {
+        for arg in self.0.values_mut() {
+            *arg = later.arg(arg);
+        }
+        self.0.extend(later.0);
+    }
+
+    fn insert(&mut self, v: Value, by: Arg) {
+        self.0.insert(v, by);
+    }
+
+    /// What stands for `arg` now.
+    fn arg(&self, arg: &Arg) -> Arg {
+        arg.map_values(&mut |v| self.0.get(&v).cloned().unwrap_or(Arg::Value(v)))
+    }
+
+    /// The value that stands for `v` now.
+    ///
+    /// # Panics
+    /// If it is a constant now: passes do not replace outputs by constants.
+    pub fn value(&self, v: Value) -> Value {
+        match self.0.get(&v) {
+            None => v,
+            Some(Arg::Value(w)) => *w,
+            Some(other) => unreachable!("the output {v} was replaced by {other}"),
+        }
+    }
+}
+
+/// Which values may be put in place of which without a user being able to tell by writing to outputs.
+struct Storage {
+    aliases: Aliases,
+    observable: HashSet<usize>,
+}
+
+impl Storage {
+    fn of(graph: &Graph, also: &[Value]) -> Self {
+        let aliases = Aliases::of(graph);
+        let observable = graph.outputs.iter().chain(also).map(|v| aliases.class(*v)).collect();
+        Self { aliases, observable }
+    }
+
+    /// Can the value be seen from outside, through itself or a view?
+    fn is_observable(&self, v: Value) -> bool {
+        self.observable.contains(&self.aliases.class(v))
+    }
+
+    fn may_replace(&self, old: Value, new: Value) -> bool {
+        self.aliases.may_share(old, new) || !(self.is_observable(old) || self.is_observable(new))
+    }
+}
