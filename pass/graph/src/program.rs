@@ -28,12 +28,16 @@ pub enum Tree {
     Leaf(usize),
     /// The original function panics on this path: call it and let it.
     Replay,
+    /// Not evaluated yet: the run evaluates on from here once it knows that this way is taken.
+    Grow,
     /// A decision on a scalar.
     Branch {
         /// Any leaf below this node: its graph defines `on`.
         leaf: usize,
         /// The scalar that decides.
         on: Value,
+        /// Every value has a way of its own; those not in `arms` yet still have to grow.
+        exact: bool,
         /// What follows each value that has its own branch.
         arms: Vec<(i64, Tree)>,
         /// What follows any other value.

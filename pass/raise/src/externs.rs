@@ -1,0 +1,271 @@
+//! Calls: which go into a body, and what those without one do.
+
+use crate::code::{Symbol, Ty};
+use crate::eval::{Eval, Flow, Stop};
+use crate::memory::Object;
+use crate::value::{Base, Ptr, Val};
+use cotangent_graph::ir::Arg;
+
+/// Bits of LLVM's `allockind`.
+const REALLOC: u64 = 2;
+const FREE: u64 = 4;
+const ZEROED: u64 = 16;
+
+/// Functions of libm that a region may call on floats, by their C name without the `f` of the single version.
+const LIBM: &[&str] = &[
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "exp",
+    "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "sqrt", "cbrt", "hypot", "fabs", "floor", "ceil", "trunc",
+    "round", "rint", "fmod", "fma", "fmin", "fmax", "copysign", "erf", "erfc", "tgamma", "lgamma",
+];
+
+impl Eval<'_> {
+    /// Calls a function by its symbol.
+    pub(crate) fn dispatch(&mut self, symbol: &Symbol, args: Vec<Val>, ret: &Ty, noreturn: bool) -> Flow<Val> {
+        let name: &str = symbol;
+        if let Some(rest) = name.strip_prefix("llvm.") {
+            return self.intrinsic(rest, args, ret);
+        }
+        let signature = self.loader.signature(symbol);
+        if let Some(kind) = signature.alloc_kind {
+            return self.allocator(kind, &args);
+        }
+        if noreturn || signature.noreturn {
+            return Err(Stop::Replay);
+        }
+        if name.starts_with("atg_") || name.starts_with("at_") || name.starts_with("ats_") {
+            return self.libtorch(name, &args, ret);
+        }
+        match name {
+            "get_and_reset_last_err" => return Ok(Val::null()),
+            "memcpy" | "memmove" => {
+                let n = self.number(&args[2])?;
+                self.copy(&args[0], &args[1], n as u64)?;
+                return Ok(args[0].clone());
+            }
+            "memset" => {
+                self.fill(&args[0], &args[1], &args[2])?;
+                return Ok(args[0].clone());
+            }
+            "memcmp" | "bcmp" => return self.memcmp(&args),
+            "strlen" => return self.strlen(&args[0]),
+            "free" => return self.c_free(&args[0]),
+            "cotangent_stop_gradient_f64" | "cotangent_stop_gradient_f32" => return self.stop_gradient(&args[0], ret),
+            "cotangent_request" => {
+                return self.refuse(
+                    "it asks for a derivative of another function: nested differentiation of tensor functions is not \
+                     supported yet; call the function itself",
+                );
+            }
+            _ => {}
+        }
+        if name.contains("no_alloc_shim_is_unstable") {
+            return Ok(Val::Undef);
+        }
+        if let Some(v) = self.libm(name, &args, ret) {
+            return v;
+        }
+        if let Some(func) = self.loader.function(symbol) {
+            return self.call(&func, args);
+        }
+        self.refuse(format!(
+            "it calls `{}`, whose code Cotangent does not have; move the call out of the differentiable function",
+            demangle(name)
+        ))
+    }
+
+    fn allocator(&mut self, kind: u64, args: &[Val]) -> Flow<Val> {
+        if kind & FREE != 0 {
+            return self.deallocate(args);
+        }
+        if kind & REALLOC != 0 {
+            let new = self.allocate(&args[3], &args[2], false)?;
+            let (old, fresh) = (self.number(&args[1])?, self.number(&args[3])?);
+            self.copy(&new, &args[0], old.min(fresh) as u64)?;
+            self.deallocate(&[args[0].clone(), args[1].clone(), args[2].clone()])?;
+            return Ok(new);
+        }
+        self.allocate(&args[0], &args[1], kind & ZEROED != 0)
+    }
+
+    fn allocate(&mut self, size: &Val, align: &Val, zeroed: bool) -> Flow<Val> {
+        let known = match size {
+            Val::Int(x, _) => Some(*x as u64),
+            Val::Sym(v, _) => self.trace.known.get(v).map(|x| *x as u64),
+            _ => None,
+        };
+        let align = match align {
+            Val::Int(a, _) => *a as u64,
+            _ => 16,
+        };
+        let mut object = Object::new(known, align);
+        object.heap = true;
+        object.zeroed = zeroed;
+        self.objects.push(object);
+        Ok(Val::Ptr(Ptr::to(Base::Object(self.objects.len() - 1))))
+    }
+
+    fn deallocate(&mut self, args: &[Val]) -> Flow<Val> {
+        match &args[0] {
+            Val::Ptr(Ptr {
+                base: Base::Object(o),
+                off: 0,
+            }) => self.objects[*o].live = false,
+            Val::Ptr(Ptr {
+                base: Base::Host(v),
+                off: 0,
+            }) => {
+                let (v, size) = (*v, self.number(&args[1])?);
+                let align = match args.get(2) {
+                    Some(a) => self.number(&a.clone())?,
+                    None => 16,
+                };
+                self.freed.push((v, size as u64, align as u64));
+            }
+            other => return self.refuse(format!("memory is freed through {other:?}")),
+        }
+        Ok(Val::Undef)
+    }
+
+    /// C's `free`: lists of tensors and error texts.
+    fn c_free(&mut self, p: &Val) -> Flow<Val> {
+        match p {
+            Val::Ptr(Ptr {
+                base: Base::List(_) | Base::Absolute,
+                ..
+            }) => Ok(Val::Undef),
+            Val::Ptr(Ptr {
+                base: Base::Object(o),
+                off: 0,
+            }) => {
+                self.objects[*o].live = false;
+                Ok(Val::Undef)
+            }
+            other => self.refuse(format!("memory is freed through {other:?}")),
+        }
+    }
+
+    /// `memset`.
+    pub(crate) fn fill(&mut self, to: &Val, byte: &Val, n: &Val) -> Flow<()> {
+        let n = self.number(n)?;
+        if n == 0 {
+            return Ok(());
+        }
+        let Val::Int(b, _) = byte else {
+            return self.refuse("memory is filled with a byte known at run time only");
+        };
+        let (o, off) = self.writable(to, n as u64)?;
+        let done = self.objects[o].write_bytes(off, &vec![*b as u8; n as usize]);
+        self.plain(done)
+    }
+
+    fn memcmp(&mut self, args: &[Val]) -> Flow<Val> {
+        let n = self.number(&args[2])?;
+        for i in 0..n {
+            let (a, b) = (self.offset(args[0].clone(), i)?, self.offset(args[1].clone(), i)?);
+            let (x, y) = (self.load(&a, &Ty::Int(8))?, self.load(&b, &Ty::Int(8))?);
+            let (x, y) = (self.number(&x)? as u8, self.number(&y)? as u8);
+            if x != y {
+                return Ok(Val::signed(i128::from(x) - i128::from(y), 32));
+            }
+        }
+        Ok(Val::int(0, 32))
+    }
+
+    fn strlen(&mut self, p: &Val) -> Flow<Val> {
+        for i in 0.. {
+            let at = self.offset(p.clone(), i)?;
+            let c = self.load(&at, &Ty::Int(8))?;
+            if self.number(&c)? == 0 {
+                return Ok(Val::int(i as u128, 64));
+            }
+        }
+        unreachable!("the loop ends only by returning")
+    }
+
+    fn stop_gradient(&mut self, x: &Val, ret: &Ty) -> Flow<Val> {
+        if x.is_concrete() {
+            return Ok(x.clone());
+        }
+        let args = vec![Arg::Str("stop_gradient".into()), self.arg(x)?, Arg::None, Arg::None];
+        let r = self.arith().emit("scalar.call", args, ret);
+        self.modelled(r)
+    }
+
+    fn libm(&mut self, name: &str, args: &[Val], ret: &Ty) -> Option<Flow<Val>> {
+        let base = match ret {
+            Ty::F32 => name.strip_suffix('f').unwrap_or(name),
+            Ty::F64 => name,
+            _ => return None,
+        };
+        LIBM.contains(&base).then(|| self.float_call(base, args, ret))
+    }
+
+    /// A function of floats by name: computed now if the arguments are known.
+    pub(crate) fn float_call(&mut self, name: &str, args: &[Val], ret: &Ty) -> Flow<Val> {
+        let numbers: Option<Vec<f64>> = args
+            .iter()
+            .map(|a| match a {
+                Val::F64(x) => Some(*x),
+                Val::F32(x) => Some(f64::from(*x)),
+                _ => None,
+            })
+            .collect();
+        if let Some(v) = numbers.and_then(|n| compute(name, &n)) {
+            return Ok(match ret {
+                Ty::F32 => Val::F32(v as f32),
+                _ => Val::F64(v),
+            });
+        }
+        let mut call = vec![Arg::Str(name.into())];
+        for a in args {
+            call.push(self.arg(a)?);
+        }
+        call.resize(4, Arg::None);
+        let r = self.arith().emit("scalar.call", call, ret);
+        self.modelled(r)
+    }
+}
+
+/// Functions that are exact, or the same in Rust and C.
+fn compute(name: &str, a: &[f64]) -> Option<f64> {
+    Some(match (name, a) {
+        ("sqrt", [x]) => x.sqrt(),
+        ("fabs", [x]) => x.abs(),
+        ("floor", [x]) => x.floor(),
+        ("ceil", [x]) => x.ceil(),
+        ("trunc", [x]) => x.trunc(),
+        ("round", [x]) => x.round(),
+        ("copysign", [x, y]) => x.copysign(*y),
+        ("fma", [x, y, z]) => x.mul_add(*y, *z),
+        ("exp", [x]) => x.exp(),
+        ("log", [x]) => x.ln(),
+        ("sin", [x]) => x.sin(),
+        ("cos", [x]) => x.cos(),
+        ("tanh", [x]) => x.tanh(),
+        ("pow", [x, y]) => x.powf(*y),
+        _ => return None,
+    })
+}
+
+/// A readable form of a mangled name: the path without hashes.
+fn demangle(name: &str) -> String {
+    let Some(rest) = name.split("_ZN").nth(1) else {
+        return name.to_string();
+    };
+    let mut parts = vec![];
+    let mut s = rest;
+    while let Some(end) = s.find(|c: char| !c.is_ascii_digit()).filter(|e| *e > 0) {
+        let Ok(n) = s[..end].parse::<usize>() else { break };
+        let Some(part) = s.get(end..end + n) else { break };
+        if !(part.len() == 17 && part.starts_with('h')) {
+            parts.push(
+                part.replace("$LT$", "<")
+                    .replace("$GT$", ">")
+                    .replace("$u20$", " ")
+                    .replace("..", "::"),
+            );
+        }
+        s = &s[end + n..];
+    }
+    parts.join("::")
+}
