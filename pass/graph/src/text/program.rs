@@ -23,13 +23,16 @@ fn tree(f: &mut Formatter<'_>, t: &Tree, depth: usize) -> fmt::Result {
     match t {
         Tree::Leaf(i) => writeln!(f, "{indent}leaf {i}"),
         Tree::Replay => writeln!(f, "{indent}replay"),
+        Tree::Grow => writeln!(f, "{indent}grow at run time"),
         Tree::Branch {
             leaf,
             on,
+            exact,
             arms,
             otherwise,
         } => {
-            writeln!(f, "{indent}branch on {on} of leaf {leaf}")?;
+            let each = if *exact { "each value of " } else { "" };
+            writeln!(f, "{indent}branch on {each}{on} of leaf {leaf}")?;
             for (value, arm) in arms {
                 writeln!(f, "{indent}{value}:")?;
                 tree(f, arm, depth + 1)?;
