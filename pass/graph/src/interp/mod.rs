@@ -4,10 +4,20 @@
 //! plain loop; floats are computed in `f64` and rounded to the kind of the result. An in-place op is computed as its
 //! functional twin and gives the new value.
 
+mod activations;
 mod args;
+mod create;
 mod elementwise;
+mod indexing;
+mod lanes;
+mod losses;
+mod matmul;
+mod normalisation;
 mod promote;
+mod reductions;
 mod run;
+mod scalar;
+mod shape;
 mod tensor;
 
 pub use run::{EvalArg, InterpError, Value, eval_op, run, supports};

@@ -1,7 +1,10 @@
 //! Running a graph, and one op.
 
 use super::args::{Args, Kernel};
-use super::{Tensor, elementwise, tensor};
+use super::{
+    Tensor, activations, create, elementwise, indexing, losses, matmul, normalisation, reductions, scalar, shape,
+    tensor,
+};
 use crate::ir::{Arg, Graph, Inst, Kind, Type};
 use crate::ops::Op;
 use std::collections::HashMap;
@@ -71,7 +74,20 @@ impl InterpError {
 }
 
 static KERNELS: LazyLock<HashMap<&'static str, Kernel>> =
-    LazyLock::new(|| [elementwise::OPS].into_iter().flatten().copied().collect());
+    LazyLock::new(|| TABLES.into_iter().flatten().copied().collect());
+
+const TABLES: [&[(&str, Kernel)]; 10] = [
+    activations::OPS,
+    create::OPS,
+    elementwise::OPS,
+    indexing::OPS,
+    losses::OPS,
+    matmul::OPS,
+    normalisation::OPS,
+    reductions::OPS,
+    scalar::OPS,
+    shape::OPS,
+];
 
 /// Does the interpreter have this op?
 pub fn supports(op: Op) -> bool {

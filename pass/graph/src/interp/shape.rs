@@ -1,0 +1,541 @@
+//! Ops that move elements without computing: views, copies, joins and the like.
+
+use super::args::Kernel::{self, Many, One};
+use super::args::{Args, Operand, Out};
+use super::promote::result_kind;
+use super::tensor::{Tensor, count};
+use super::{InterpError, Value};
+
+pub(super) const OPS: &[(&str, Kernel)] = &[
+    ("contiguous", One(identity)),
+    ("detach", One(identity)),
+    ("detach_copy", One(identity)),
+    ("alias", One(identity)),
+    ("lift", One(identity)),
+    ("to", One(identity)),
+    ("lift_fresh", One(identity)),
+    ("positive", One(identity)),
+    ("totype", One(|a| Ok(a.tensor(0)?.cast(a.kind(1)?)))),
+    ("_to_copy", One(|a| Ok(a.tensor(0)?.cast(a.kind(1)?)))),
+    ("to_dtype", One(|a| Ok(a.tensor(0)?.cast(a.kind(1)?)))),
+    ("type_as", One(|a| Ok(a.tensor(0)?.cast(a.tensor(1)?.kind())))),
+    ("view", One(view)),
+    ("reshape", One(view)),
+    ("_unsafe_view", One(view)),
+    ("_reshape_alias", One(view)),
+    ("_reshape_copy", One(view)),
+    ("view_as", One(|a| a.tensor(0)?.reshape(a.tensor(1)?.shape()))),
+    ("reshape_as", One(|a| a.tensor(0)?.reshape(a.tensor(1)?.shape()))),
+    ("flatten", One(flatten)),
+    ("unflatten", One(unflatten)),
+    ("transpose", One(transpose)),
+    ("swapaxes", One(transpose)),
+    ("swapdims", One(transpose)),
+    ("t", One(t)),
+    ("numpy_t", One(reverse)),
+    ("permute", One(permute)),
+    ("movedim", One(movedim)),
+    ("unsqueeze", One(unsqueeze)),
+    ("squeeze", One(|a| squeeze(a.tensor(0)?, |_| true))),
+    ("squeeze_dim", One(squeeze_dim)),
+    ("squeeze_dims", One(squeeze_dims)),
+    ("expand", One(|a| expand(a, a.ints(1)?))),
+    ("broadcast_to", One(|a| expand(a, a.ints(1)?))),
+    ("expand_as", One(|a| a.tensor(0)?.expand(a.tensor(1)?.shape()))),
+    ("slice", One(slice)),
+    ("select", One(select)),
+    ("narrow", One(narrow)),
+    ("diagonal", One(diagonal)),
+    ("as_strided", One(as_strided)),
+    ("unfold", One(unfold)),
+    ("cat", One(cat)),
+    ("concat", One(cat)),
+    ("concatenate", One(cat)),
+    ("stack", One(stack)),
+    ("repeat", One(repeat)),
+    ("flip", One(flip)),
+    ("roll", One(roll)),
+    ("split", Many(split)),
+    ("split_with_sizes", Many(|a| pieces(a, a.ints(1)?))),
+    ("chunk", Many(chunk)),
+    ("unbind", Many(unbind)),
+];
+
+fn identity(a: &Args<'_>) -> Out<Tensor> {
+    a.tensor(0).cloned()
+}
+
+/// The shape with its one `-1` resolved.
+fn resolve(a: &Args<'_>, wanted: &[i64], numel: usize) -> Out<Vec<i64>> {
+    let known: i64 = wanted.iter().filter(|n| **n != -1).product();
+    let fits = wanted.iter().filter(|n| **n == -1).count() <= 1
+        && wanted.iter().all(|n| *n >= -1)
+        && (!wanted.contains(&-1) || (known != 0 && numel as i64 % known == 0));
+    if !fits {
+        return a.invalid(format!("shape {wanted:?} is invalid for {numel} elements"));
+    }
+    Ok(wanted
+        .iter()
+        .map(|n| if *n == -1 { numel as i64 / known } else { *n })
+        .collect())
+}
+
+fn view(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    x.reshape(&resolve(a, a.ints(1)?, x.numel())?)
+}
+
+fn flatten(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    let (from, to) = (a.dim(1, x.rank())?, a.dim(2, x.rank())?);
+    if x.rank() == 0 {
+        return x.reshape(&[1]);
+    }
+    if from > to {
+        return a.invalid("start_dim comes after end_dim");
+    }
+    let mut shape = x.shape().to_vec();
+    let merged = shape[from..=to].iter().product();
+    shape.splice(from..=to, [merged]);
+    x.reshape(&shape)
+}
+
+fn unflatten(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    let d = a.dim(1, x.rank())?;
+    let sizes = resolve(a, a.ints(2)?, x.shape()[d] as usize)?;
+    let mut shape = x.shape().to_vec();
+    shape.splice(d..=d, sizes);
+    x.reshape(&shape)
+}
+
+fn swap(x: &Tensor, i: usize, j: usize) -> Tensor {
+    if x.rank() == 0 {
+        return x.clone();
+    }
+    let mut order: Vec<usize> = (0..x.rank()).collect();
+    order.swap(i, j);
+    x.permute(&order)
+}
+
+fn transpose(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    Ok(swap(x, a.dim(1, x.rank())?, a.dim(2, x.rank())?))
+}
+
+fn t(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    match x.rank() {
+        0 | 1 => Ok(x.clone()),
+        2 => Ok(swap(x, 0, 1)),
+        _ => a.invalid("expects a tensor of at most two dimensions"),
+    }
+}
+
+fn reverse(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    Ok(x.permute(&(0..x.rank()).rev().collect::<Vec<_>>()))
+}
+
+fn permute(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    let order = a
+        .ints(1)?
+        .iter()
+        .map(|d| a.wrap_dim(*d, x.rank()))
+        .collect::<Out<Vec<_>>>()?;
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    if !sorted.into_iter().eq(0..x.rank()) {
+        return a.invalid("the dimensions are not a permutation");
+    }
+    Ok(x.permute(&order))
+}
+
+fn movedim(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    let wrap = |i| {
+        a.ints(i)?
+            .iter()
+            .map(|d| a.wrap_dim(*d, x.rank()))
+            .collect::<Out<Vec<_>>>()
+    };
+    let (from, to) = (wrap(1)?, wrap(2)?);
+    let mut order = vec![usize::MAX; x.rank()];
+    for (f, t) in from.iter().zip(&to) {
+        order[*t] = *f;
+    }
+    let mut rest = (0..x.rank()).filter(|d| !from.contains(d));
+    for place in order.iter_mut().filter(|o| **o == usize::MAX) {
+        match rest.next() {
+            Some(d) => *place = d,
+            None => return a.invalid("a dimension appears twice"),
+        }
+    }
+    Ok(x.permute(&order))
+}
+
+fn unsqueeze(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    let mut shape = x.shape().to_vec();
+    shape.insert(a.dim(1, x.rank() + 1)?, 1);
+    x.reshape(&shape)
+}
+
+fn squeeze(x: &Tensor, here: impl Fn(usize) -> bool) -> Out<Tensor> {
+    let kept = x.shape().iter().enumerate().filter(|(d, n)| **n != 1 || !here(*d));
+    x.reshape(&kept.map(|(_, n)| *n).collect::<Vec<_>>())
+}
+
+fn squeeze_dim(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    let d = a.dim(1, x.rank())?;
+    squeeze(x, |i| i == d)
+}
+
+fn squeeze_dims(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    let dims = a
+        .ints(1)?
+        .iter()
+        .map(|d| a.wrap_dim(*d, x.rank()))
+        .collect::<Out<Vec<_>>>()?;
+    squeeze(x, |i| dims.contains(&i))
+}
+
+fn expand(a: &Args<'_>, size: &[i64]) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    let Some(extra) = size.len().checked_sub(x.rank()) else {
+        return a.invalid(format!("{size:?} has fewer dimensions than {:?}", x.shape()));
+    };
+    let mut shape = size.to_vec();
+    for (d, n) in shape.iter_mut().enumerate().filter(|(_, n)| **n == -1) {
+        match d.checked_sub(extra) {
+            Some(d) => *n = x.shape()[d],
+            None => return a.invalid("-1 is not allowed in a new leading dimension"),
+        }
+    }
+    x.expand(&shape)
+}
+
+/// The part of dimension `d` from `start`, of `length` elements `step` apart.
+pub(super) fn part(x: &Tensor, d: usize, start: i64, length: i64, step: i64) -> Tensor {
+    let mut strides = x.strides();
+    let mut shape = x.shape().to_vec();
+    let offset = if length == 0 { 0 } else { start * strides[d] };
+    strides[d] *= step;
+    shape[d] = length;
+    x.strided(&shape, &strides, offset)
+}
+
+/// Start and length of a slice, out-of-range bounds clamped.
+pub(super) fn slice_bounds(n: i64, start: Option<i64>, end: Option<i64>, step: i64) -> (i64, i64) {
+    let wrap = |i: i64| if i < 0 { i.saturating_add(n) } else { i };
+    let start = wrap(start.unwrap_or(0)).clamp(0, n);
+    let end = wrap(end.unwrap_or(n)).clamp(start, n);
+    (start, (end - start + step - 1) / step)
+}
+
+fn slice(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    let (d, step) = (a.dim(1, x.rank())?, a.int(4)?);
+    if x.rank() == 0 || step <= 0 {
+        return a.invalid("needs a dimension and a positive step");
+    }
+    let (start, length) = slice_bounds(x.shape()[d], a.opt_int(2)?, a.opt_int(3)?, step);
+    Ok(part(x, d, start, length, step))
+}
+
+/// The sub-tensor at `index` of dimension `d`, without that dimension.
+pub(super) fn at(x: &Tensor, d: usize, index: i64) -> Tensor {
+    let mut shape = x.shape().to_vec();
+    shape.remove(d);
+    part(x, d, index, 1, 1)
+        .reshape(&shape)
+        .expect("one dimension of extent 1 less")
+}
+
+fn select(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    if x.rank() == 0 {
+        return a.invalid("cannot select from a 0-dim tensor");
+    }
+    let d = a.dim(1, x.rank())?;
+    Ok(at(x, d, wrap_index(a, a.int(2)?, x.shape()[d])?))
+}
+
+/// An index into `n` elements, counted from the front.
+pub(super) fn wrap_index(a: &Args<'_>, i: i64, n: i64) -> Out<i64> {
+    let wrapped = if i < 0 { i + n } else { i };
+    if (0..n).contains(&wrapped) {
+        Ok(wrapped)
+    } else {
+        a.invalid(format!("index {i} is out of range for {n} elements"))
+    }
+}
+
+fn narrow(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    let d = a.dim(1, x.rank())?;
+    let (start, length) = (a.int(2)?, a.int(3)?);
+    let n = x.shape().get(d).copied().unwrap_or(0);
+    let start = if start < 0 { start + n } else { start };
+    if x.rank() == 0 || start < 0 || length < 0 || start + length > n {
+        return a.invalid(format!("{start}..{} is out of range for {n} elements", start + length));
+    }
+    Ok(part(x, d, start, length, 1))
+}
+
+/// Extents and strides of the diagonal, which becomes the last dimension; and where it starts.
+pub(super) fn diagonal_view(x: &Tensor, offset: i64, d1: usize, d2: usize) -> (Vec<i64>, Vec<i64>, i64) {
+    let (rows, columns) = (x.shape()[d1], x.shape()[d2]);
+    let length = if offset >= 0 {
+        rows.min(columns - offset)
+    } else {
+        (rows + offset).min(columns)
+    };
+    let length = length.max(0);
+    let strides = x.strides();
+    let start = match (length, offset) {
+        (0, _) => 0,
+        (_, o) if o >= 0 => o * strides[d2],
+        (_, o) => -o * strides[d1],
+    };
+    let kept = |v: &[i64]| -> Vec<i64> {
+        let rest = v.iter().enumerate().filter(|(d, _)| *d != d1 && *d != d2);
+        rest.map(|(_, n)| *n).collect()
+    };
+    let (mut shape, mut out) = (kept(x.shape()), kept(&strides));
+    shape.push(length);
+    out.push(strides[d1] + strides[d2]);
+    (shape, out, start)
+}
+
+fn diagonal(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    let (d1, d2) = (a.dim(2, x.rank())?, a.dim(3, x.rank())?);
+    if d1 == d2 || x.rank() < 2 {
+        return a.invalid("needs two different dimensions");
+    }
+    let (shape, strides, start) = diagonal_view(x, a.int(1)?, d1, d2);
+    Ok(x.strided(&shape, &strides, start))
+}
+
+/// Over the tensor as it is here, contiguous; LibTorch's own layout is not kept.
+fn as_strided(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    let (shape, strides, offset) = (a.ints(1)?, a.ints(2)?, a.opt_int(3)?.unwrap_or(0));
+    let reach: i64 = shape.iter().zip(strides).map(|(n, s)| (n - 1) * s).sum();
+    if count(shape) > 0 && (offset < 0 || offset + reach >= x.numel() as i64) {
+        return a.invalid("the view leaves the tensor's elements");
+    }
+    Ok(x.strided(shape, strides, offset))
+}
+
+fn unfold(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    let (d, size, step) = (a.dim(1, x.rank())?, a.int(2)?, a.int(3)?);
+    let x = if x.rank() == 0 { x.reshape(&[1])? } else { x.clone() };
+    if size > x.shape()[d] || step <= 0 {
+        return a.invalid(format!("size {size} and step {step} do not fit {:?}", x.shape()));
+    }
+    let (mut shape, mut strides) = (x.shape().to_vec(), x.strides());
+    shape.push(size);
+    strides.push(strides[d]);
+    shape[d] = (shape[d] - size) / step + 1;
+    strides[d] *= step;
+    Ok(x.strided(&shape, &strides, 0))
+}
+
+fn cat(a: &Args<'_>) -> Out<Tensor> {
+    join(a, a.tensors(0)?.into_iter().cloned().collect(), a.int(1)?)
+}
+
+fn stack(a: &Args<'_>) -> Out<Tensor> {
+    let xs = a.tensors(0)?;
+    let Some(first) = xs.first() else {
+        return a.invalid("expects at least one tensor");
+    };
+    let d = a.dim(1, first.rank() + 1)?;
+    let mut shape = first.shape().to_vec();
+    shape.insert(d, 1);
+    let xs = xs.into_iter().map(|x| x.reshape(&shape)).collect::<Out<_>>()?;
+    join(a, xs, d as i64)
+}
+
+/// Tensors joined along a dimension. Empty 1-D tensors are skipped, as LibTorch does for old programs.
+pub(super) fn join(a: &Args<'_>, xs: Vec<Tensor>, dim: i64) -> Out<Tensor> {
+    let operands: Vec<Operand> = xs
+        .iter()
+        .map(|t| Operand {
+            tensor: t.clone(),
+            wrapped: false,
+        })
+        .collect();
+    let kind = result_kind(&operands);
+    let kept: Vec<Tensor> = xs.iter().filter(|x| x.shape() != [0]).map(|x| x.cast(kind)).collect();
+    let Some(first) = kept.first() else {
+        return match xs.first() {
+            Some(x) => Ok(x.cast(kind)),
+            None => a.invalid("expects at least one tensor"),
+        };
+    };
+    if first.rank() == 0 {
+        return a.invalid("0-dim tensors cannot be joined");
+    }
+    let d = a.wrap_dim(dim, first.rank())?;
+    let mut shape = first.shape().to_vec();
+    for x in &kept[1..] {
+        let fits = x.rank() == shape.len() && (0..shape.len()).all(|i| i == d || x.shape()[i] == shape[i]);
+        if !fits {
+            return a.invalid(format!("{:?} does not join {shape:?}", x.shape()));
+        }
+        shape[d] += x.shape()[d];
+    }
+    let outer: usize = count(&shape[..d]);
+    let mut floats = vec![];
+    let mut ints = vec![];
+    let rows: Vec<(Vec<f64>, Vec<i64>, usize)> = kept
+        .iter()
+        .map(|x| {
+            let row = count(&x.shape()[d..]);
+            if kind.is_float() {
+                (x.to_f64(), vec![], row)
+            } else {
+                (vec![], x.to_i64(), row)
+            }
+        })
+        .collect();
+    for o in 0..outer {
+        for (f, i, row) in &rows {
+            let range = o * row..(o + 1) * row;
+            if kind.is_float() {
+                floats.extend_from_slice(&f[range]);
+            } else {
+                ints.extend_from_slice(&i[range]);
+            }
+        }
+    }
+    Ok(if kind.is_float() {
+        Tensor::from_f64(kind, &shape, floats)
+    } else {
+        Tensor::from_i64(kind, &shape, ints)
+    })
+}
+
+fn repeat(a: &Args<'_>) -> Out<Tensor> {
+    let (x, times) = (a.tensor(0)?, a.ints(1)?);
+    let Some(extra) = times.len().checked_sub(x.rank()) else {
+        return a.invalid("fewer repeats than dimensions");
+    };
+    // Each dimension n becomes the pair (times, n), of which the first has stride 0.
+    let strides = x.strides();
+    let (mut paired, mut steps, mut shape) = (vec![], vec![], vec![]);
+    for (d, n) in times.iter().enumerate() {
+        let (size, stride) = d.checked_sub(extra).map_or((1, 0), |d| (x.shape()[d], strides[d]));
+        paired.extend([*n, size]);
+        steps.extend([0, stride]);
+        shape.push(n * size);
+    }
+    x.strided(&paired, &steps, 0).reshape(&shape)
+}
+
+fn flip(a: &Args<'_>) -> Out<Tensor> {
+    let x = a.tensor(0)?;
+    let (mut strides, mut offset) = (x.strides(), 0);
+    for d in a.ints(1)? {
+        let d = a.wrap_dim(*d, x.rank())?;
+        if x.rank() > 0 && x.numel() > 0 {
+            offset += (x.shape()[d] - 1) * strides[d];
+            strides[d] = -strides[d];
+        }
+    }
+    Ok(x.strided(x.shape(), &strides, offset))
+}
+
+fn roll(a: &Args<'_>) -> Out<Tensor> {
+    let (x, shifts, dims) = (a.tensor(0)?, a.ints(1)?, a.ints(2)?);
+    if x.numel() == 0 {
+        return Ok(x.clone());
+    }
+    if dims.is_empty() {
+        let Some(shift) = shifts.first() else {
+            return a.invalid("needs a shift");
+        };
+        return rolled(&x.reshape(&[x.numel() as i64])?, 0, *shift).reshape(x.shape());
+    }
+    let mut out = x.clone();
+    for (shift, d) in shifts.iter().zip(dims) {
+        out = rolled(&out, a.wrap_dim(*d, x.rank())?, *shift);
+    }
+    Ok(out)
+}
+
+fn rolled(x: &Tensor, d: usize, shift: i64) -> Tensor {
+    let n = x.shape()[d];
+    let stride = x.strides()[d];
+    let at: Vec<usize> = (0..x.numel() as i64)
+        .map(|flat| {
+            let i = flat / stride % n;
+            (flat + ((i - shift).rem_euclid(n) - i) * stride) as usize
+        })
+        .collect();
+    x.pick(x.shape(), &at)
+}
+
+fn pieces(a: &Args<'_>, sizes: &[i64]) -> Out<Vec<Value>> {
+    let x = a.tensor(0)?;
+    let d = a.dim(2, x.rank())?;
+    if x.rank() == 0 || sizes.iter().sum::<i64>() != x.shape()[d] {
+        return a.invalid(format!("{sizes:?} does not split {:?}", x.shape()));
+    }
+    let mut start = 0;
+    Ok(sizes
+        .iter()
+        .map(|n| {
+            let piece = part(x, d, start, *n, 1);
+            start += n;
+            piece.into()
+        })
+        .collect())
+}
+
+fn split_by(a: &Args<'_>, size: i64) -> Out<Vec<Value>> {
+    let x = a.tensor(0)?;
+    let d = a.dim(2, x.rank())?;
+    let n = x.shape().get(d).copied().ok_or_else(|| InterpError::invalid("0-dim"))?;
+    if n == 0 || size <= 0 {
+        return if n == 0 && size >= 0 {
+            pieces(a, &[0])
+        } else {
+            a.invalid("a size of zero")
+        };
+    }
+    let sizes: Vec<i64> = (0..n).step_by(size as usize).map(|s| size.min(n - s)).collect();
+    pieces(a, &sizes)
+}
+
+fn split(a: &Args<'_>) -> Out<Vec<Value>> {
+    split_by(a, a.int(1)?)
+}
+
+fn chunk(a: &Args<'_>) -> Out<Vec<Value>> {
+    let x = a.tensor(0)?;
+    let (chunks, d) = (a.int(1)?, a.dim(2, x.rank())?);
+    let Some(n) = x.shape().get(d).copied().filter(|_| chunks > 0) else {
+        return a.invalid("needs a dimension and at least one chunk");
+    };
+    if n == 0 {
+        return pieces(a, &vec![0; chunks as usize]);
+    }
+    split_by(a, (n + chunks - 1) / chunks)
+}
+
+fn unbind(a: &Args<'_>) -> Out<Vec<Value>> {
+    let x = a.tensor(0)?;
+    if x.rank() == 0 {
+        return a.invalid("a 0-dim tensor cannot be taken apart");
+    }
+    let d = a.dim(1, x.rank())?;
+    Ok((0..x.shape()[d]).map(|i| at(x, d, i).into()).collect())
+}
