@@ -8,6 +8,7 @@ mod activations;
 mod args;
 mod create;
 mod elementwise;
+mod facts;
 mod indexing;
 mod lanes;
 mod losses;
@@ -16,7 +17,7 @@ mod normalisation;
 mod promote;
 mod reductions;
 mod run;
-mod scalar;
+mod scalars;
 mod shape;
 mod tensor;
 

@@ -2,8 +2,8 @@
 
 use super::args::{Args, Kernel};
 use super::{
-    Tensor, activations, create, elementwise, indexing, losses, matmul, normalisation, reductions, scalar, shape,
-    tensor,
+    Tensor, activations, create, elementwise, facts, indexing, losses, matmul, normalisation, reductions, scalars,
+    shape, tensor,
 };
 use crate::ir::{Arg, Graph, Inst, Kind, Type};
 use crate::ops::Op;
@@ -80,18 +80,23 @@ const TABLES: [&[(&str, Kernel)]; 10] = [
     activations::OPS,
     create::OPS,
     elementwise::OPS,
+    facts::OPS,
     indexing::OPS,
     losses::OPS,
     matmul::OPS,
     normalisation::OPS,
     reductions::OPS,
-    scalar::OPS,
     shape::OPS,
 ];
 
 /// Does the interpreter have this op?
 pub fn supports(op: Op) -> bool {
-    kernel(op).is_some()
+    kernel(op).is_some() || is_scalar(op)
+}
+
+/// Scalar arithmetic goes by the types of a graph and is not computed by [`eval_op`].
+fn is_scalar(op: Op) -> bool {
+    op.name.starts_with("scalar.")
 }
 
 /// The kernel of an op; that of the functional twin for an op that writes to its first argument.
@@ -153,6 +158,11 @@ pub fn run(graph: &Graph, inputs: &[Value]) -> Result<Vec<Value>, InterpError> {
         values[input.value.index()] = Some(conform(given.clone(), graph.ty(input.value), &input.name)?);
     }
     for inst in &graph.insts {
+        if is_scalar(inst.op) {
+            let result = scalars::eval(graph, inst, &values)?;
+            define(graph, inst, vec![result], &mut values)?;
+            continue;
+        }
         let args = inst
             .args
             .iter()
