@@ -1,19 +1,29 @@
 //! The artifact as an object file that is linked into the program.
 
+use super::tools::Tools;
 use object::write::{Object, StandardSection, Symbol, SymbolSection};
 use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};
+use object::{Object as _, ObjectSection, ObjectSymbol};
 use std::io;
+use std::path::Path;
+use std::process::Command;
 
 /// Symbol of the artifact's first byte.
 pub const START_SYMBOL: &str = "cotangent_artifact_start";
 /// Symbol just past the artifact's last byte.
 pub const END_SYMBOL: &str = "cotangent_artifact_end";
 
+/// Who sees an artifact's symbols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Visibility {
+    /// The program alone: a library that it loads later may carry an artifact of its own, and each finds its own.
+    Program,
+    /// Whoever loads the shared object.
+    Exported,
+}
+
 /// An ELF object with the artifact in its read-only data.
-///
-/// The symbols are visible in the program alone: a library that the program loads later may carry an artifact of its
-/// own, and each finds its own.
-pub(super) fn object_with(artifact: &[u8]) -> io::Result<Vec<u8>> {
+pub(super) fn object_with(artifact: &[u8], visibility: Visibility) -> io::Result<Vec<u8>> {
     let mut object = Object::new(BinaryFormat::Elf, architecture(), Endianness::Little);
     let section = object.section_id(StandardSection::ReadOnlyData);
     let start = object.append_section_data(section, artifact, 16);
@@ -23,7 +33,10 @@ pub(super) fn object_with(artifact: &[u8]) -> io::Result<Vec<u8>> {
             value,
             size: 0,
             kind: SymbolKind::Data,
-            scope: SymbolScope::Linkage,
+            scope: match visibility {
+                Visibility::Program => SymbolScope::Linkage,
+                Visibility::Exported => SymbolScope::Dynamic,
+            },
             weak: false,
             section: SymbolSection::Section(section),
             flags: SymbolFlags::None,
@@ -32,6 +45,33 @@ pub(super) fn object_with(artifact: &[u8]) -> io::Result<Vec<u8>> {
     // A missing note would ask the linker for an executable stack.
     object.add_section(Vec::new(), b".note.GNU-stack".to_vec(), object::SectionKind::Note);
     object.write().map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// Writes the artifact as a shared object that exports its two symbols.
+///
+/// # Errors
+/// If LLVM's tools are missing or fail, or the file cannot be written.
+pub fn write_shared_object(artifact: &[u8], file: &Path) -> io::Result<()> {
+    let tools = Tools::find().map_err(io::Error::other)?;
+    let object = file.with_extension("cotangent.o");
+    std::fs::write(&object, object_with(artifact, Visibility::Exported)?)?;
+    let status = Command::new(&tools.lld).arg("-shared").arg("-o").arg(file).arg(&object).status();
+    std::fs::remove_file(&object)?;
+    match status? {
+        status if status.success() => Ok(()),
+        status => Err(io::Error::other(format!("`{}` failed: {status}", tools.lld.display()))),
+    }
+}
+
+/// The artifact inside a shared object, program or object file; nothing in any other bytes.
+pub fn extract(bytes: &[u8]) -> Option<&[u8]> {
+    let file = object::File::parse(bytes).ok()?;
+    let address = |name| {
+        let symbols = file.symbols().chain(file.dynamic_symbols());
+        symbols.filter(|s| s.name() == Ok(name)).map(|s| s.address()).next()
+    };
+    let (start, end) = (address(START_SYMBOL)?, address(END_SYMBOL)?);
+    file.sections().find_map(|section| section.data_range(start, end.checked_sub(start)?).ok()?)
 }
 
 /// The architecture that this tool runs on: programs are captured for the host only.
@@ -46,14 +86,24 @@ fn architecture() -> Architecture {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use object::{Object as _, ObjectSection, ObjectSymbol};
+
+    const ARTIFACT: &[u8] = b"seventeen bytes!!";
 
     #[test]
     fn the_symbols_enclose_the_artifact() {
-        let bytes = object_with(b"seventeen bytes!!").unwrap();
-        let file = object::File::parse(&*bytes).unwrap();
-        let address = |name| file.symbols().find(|s| s.name() == Ok(name)).unwrap().address() as usize;
-        let data = file.section_by_name(".rodata").unwrap().data().unwrap();
-        assert_eq!(&data[address(START_SYMBOL)..address(END_SYMBOL)], b"seventeen bytes!!");
+        let bytes = object_with(ARTIFACT, Visibility::Program).unwrap();
+        assert_eq!(extract(&bytes), Some(ARTIFACT));
+        assert_eq!(extract(ARTIFACT), None);
+    }
+
+    #[test]
+    fn a_shared_object_exports_the_artifact() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("artifact.so");
+        write_shared_object(ARTIFACT, &file).unwrap();
+        let bytes = std::fs::read(&file).unwrap();
+        assert_eq!(extract(&bytes), Some(ARTIFACT));
+        let parsed = object::File::parse(&*bytes).unwrap();
+        assert!(parsed.dynamic_symbols().any(|s| s.name() == Ok(START_SYMBOL)));
     }
 }

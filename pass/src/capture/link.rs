@@ -78,7 +78,7 @@ fn store(bytes: &[u8], output: &Path, tool: &str, state: &State) -> io::Result<s
         tool: tool.to_owned(),
     })?;
     let object = file.with_extension("o");
-    write(&object, &embed::object_with(bytes)?)?;
+    write(&object, &embed::object_with(bytes, embed::Visibility::Program)?)?;
     Ok(object)
 }
 

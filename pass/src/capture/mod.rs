@@ -17,7 +17,7 @@ mod tools;
 pub use bitcode::{Bitcode, Module};
 pub use command::LinkCommand;
 pub use diagnostics::Failure;
-pub use embed::{END_SYMBOL, START_SYMBOL};
+pub use embed::{END_SYMBOL, START_SYMBOL, extract, write_shared_object};
 pub use link::{Raise, link};
 pub use state::{LinkRecord, State, tool_identity};
 pub use tools::{LLVM_MAJOR, MissingTool, PREFIX_VARIABLE, Tools};
