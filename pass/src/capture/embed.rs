@@ -55,7 +55,12 @@ pub fn write_shared_object(artifact: &[u8], file: &Path) -> io::Result<()> {
     let tools = Tools::find().map_err(io::Error::other)?;
     let object = file.with_extension("cotangent.o");
     std::fs::write(&object, object_with(artifact, Visibility::Exported)?)?;
-    let status = Command::new(&tools.lld).arg("-shared").arg("-o").arg(file).arg(&object).status();
+    let status = Command::new(&tools.lld)
+        .arg("-shared")
+        .arg("-o")
+        .arg(file)
+        .arg(&object)
+        .status();
     std::fs::remove_file(&object)?;
     match status? {
         status if status.success() => Ok(()),
@@ -71,7 +76,8 @@ pub fn extract(bytes: &[u8]) -> Option<&[u8]> {
         symbols.filter(|s| s.name() == Ok(name)).map(|s| s.address()).next()
     };
     let (start, end) = (address(START_SYMBOL)?, address(END_SYMBOL)?);
-    file.sections().find_map(|section| section.data_range(start, end.checked_sub(start)?).ok()?)
+    file.sections()
+        .find_map(|section| section.data_range(start, end.checked_sub(start)?).ok()?)
 }
 
 /// The architecture that this tool runs on: programs are captured for the host only.

@@ -134,7 +134,9 @@ impl Arguments {
 /// The value of an option of ours, if the argument is that option.
 fn own(option: &str, text: &str, rest: &mut impl Iterator<Item = OsString>) -> Result<Option<PathBuf>> {
     match text.strip_prefix(option) {
-        Some("") => Ok(Some(rest.next().with_context(|| format!("`{option}` needs a value"))?.into())),
+        Some("") => Ok(Some(
+            rest.next().with_context(|| format!("`{option}` needs a value"))?.into(),
+        )),
         Some(joined) => Ok(joined.strip_prefix('=').map(PathBuf::from)),
         None => Ok(None),
     }
@@ -159,7 +161,17 @@ mod tests {
 
     #[test]
     fn our_options_are_taken_out_and_the_programs_are_left_alone() {
-        let given = ["--release", "--artifact", "f", "--target-dir=t", "--bin", "x", "--", "--artifact", "g"];
+        let given = [
+            "--release",
+            "--artifact",
+            "f",
+            "--target-dir=t",
+            "--bin",
+            "x",
+            "--",
+            "--artifact",
+            "g",
+        ];
         let arguments = parse("build", &given);
         assert_eq!(texts(arguments.cargo()), ["--release", "--bin", "x"]);
         assert_eq!(arguments.artifact.as_deref(), Some(Path::new("f")));
@@ -193,7 +205,10 @@ mod tests {
         };
         let chosen = |given: &[&str], default: Value| {
             let arguments = parse("run", given).program_to_run(&metadata(default), Path::new("/elsewhere"));
-            arguments.iter().map(|a| a.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+            arguments
+                .iter()
+                .map(|a| a.to_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
         };
         assert_eq!(chosen(&[], "two".into()), ["--bin", "two"]);
         assert!(chosen(&[], Value::Null).is_empty());

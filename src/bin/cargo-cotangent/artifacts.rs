@@ -26,7 +26,10 @@ pub(crate) fn find(subject: &Subject) -> Result<Program> {
     if seen.is_empty() {
         bail!("no differentiable function was built yet; run `cargo cotangent build`, then ask for `{function}` again");
     }
-    bail!("no function `{function}` in the last build; there are:\n  {}", seen.join("\n  "))
+    bail!(
+        "no function `{function}` in the last build; there are:\n  {}",
+        seen.join("\n  ")
+    )
 }
 
 /// Artifacts to look in, the latest first.
@@ -36,7 +39,11 @@ fn files(subject: &Subject) -> Result<Vec<PathBuf>> {
     }
     let state = Project::find(None, None)?.state();
     let records = state.records().context("cannot read the record of links")?;
-    Ok(records.iter().map(|r| state.artifact(&r.output)).filter(|file| file.is_file()).collect())
+    Ok(records
+        .iter()
+        .map(|r| state.artifact(&r.output))
+        .filter(|file| file.is_file())
+        .collect())
 }
 
 /// The programs of an artifact: a plain one, or one inside a shared object or program.
@@ -48,19 +55,28 @@ fn read(file: &Path) -> Result<Vec<Program>> {
 
 /// Whether a key belongs to a function that is named by its path or the end of its path.
 fn names(key: &str, function: &str) -> bool {
-    let path = if function.contains('<') { key } else { key.split('<').next().unwrap_or(key) };
+    let path = if function.contains('<') {
+        key
+    } else {
+        key.split('<').next().unwrap_or(key)
+    };
     path == function || path.strip_suffix(function).is_some_and(|rest| rest.ends_with("::"))
 }
 
 /// Writes the artifact of what was just built: a shared object if the file's name says so, else the plain bytes.
 pub(crate) fn write_out(state: &State, executables: &[PathBuf], file: &Path) -> Result<()> {
     let records = state.records().context("cannot read the record of links")?;
-    let built: Vec<&LinkRecord> =
-        records.iter().filter(|r| executables.iter().any(|e| same_file(e, &r.output))).collect();
+    let built: Vec<&LinkRecord> = records
+        .iter()
+        .filter(|r| executables.iter().any(|e| same_file(e, &r.output)))
+        .collect();
     let output = match built[..] {
         [one] => &one.output,
         [] => bail!("`--artifact`: nothing that was built has differentiable functions"),
-        _ => bail!("`--artifact`: {} programs were built; choose one, with `--bin NAME` for example", built.len()),
+        _ => bail!(
+            "`--artifact`: {} programs were built; choose one, with `--bin NAME` for example",
+            built.len()
+        ),
     };
     let artifact = state.artifact(output);
     if file.extension().is_some_and(|e| e == "so") {

@@ -34,15 +34,29 @@ impl Project {
         }
         let output = command.output().context("cannot run Cargo")?;
         if !output.status.success() {
-            bail!("{}", String::from_utf8_lossy(&output.stderr).trim().trim_start_matches("error: "));
+            bail!(
+                "{}",
+                String::from_utf8_lossy(&output.stderr)
+                    .trim()
+                    .trim_start_matches("error: ")
+            );
         }
         let metadata: Value = serde_json::from_slice(&output.stdout).context("cannot read `cargo metadata`")?;
-        let path = |name: &str| metadata[name].as_str().map(PathBuf::from).with_context(|| format!("no {name}"));
+        let path = |name: &str| {
+            metadata[name]
+                .as_str()
+                .map(PathBuf::from)
+                .with_context(|| format!("no {name}"))
+        };
         let target = match target {
             Some(target) => std::path::absolute(target).context("cannot tell the working directory")?,
             None => path("target_directory")?,
         };
-        Ok(Project { root: path("workspace_root")?, target: target.join("cotangent"), metadata })
+        Ok(Project {
+            root: path("workspace_root")?,
+            target: target.join("cotangent"),
+            metadata,
+        })
     }
 
     /// The state that the linker keeps.
@@ -55,19 +69,33 @@ impl Project {
 pub(crate) fn build(task: &str, given: CargoArguments) -> Result<ExitCode> {
     let arguments = Arguments::parse(task, given.arguments)?;
     if arguments.has("-h") || arguments.has("--help") {
-        return finish(Command::new(cargo()).arg(task).arg("--help").status().context("cannot run Cargo")?);
+        return finish(
+            Command::new(cargo())
+                .arg(task)
+                .arg("--help")
+                .status()
+                .context("cannot run Cargo")?,
+        );
     }
     let toolchain = Toolchain::find()?;
     if let Some(target) = arguments.value("--target").filter(|t| *t != toolchain.host) {
-        bail!("cannot build for {target}: derivatives are built for the host only ({})", toolchain.host);
+        bail!(
+            "cannot build for {target}: derivatives are built for the host only ({})",
+            toolchain.host
+        );
     }
-    let project = Project::find(arguments.value("--manifest-path").map(Path::new), arguments.target_dir.as_deref())?;
+    let project = Project::find(
+        arguments.value("--manifest-path").map(Path::new),
+        arguments.target_dir.as_deref(),
+    )?;
     let state = project.state();
     prepare(&state)?;
     let environment = environment(&arguments, &project, &state, &toolchain)?;
     let cargo_command = |task: &str| {
         let mut command = Command::new(cargo());
-        command.arg(task).envs(environment.iter().map(|(name, value)| (name, value)));
+        command
+            .arg(task)
+            .envs(environment.iter().map(|(name, value)| (name, value)));
         command.env_remove("RUSTFLAGS").env_remove("RUSTDOCFLAGS");
         if arguments.value("--target").is_none() {
             command.args(["--target", &toolchain.host]);
@@ -76,7 +104,10 @@ pub(crate) fn build(task: &str, given: CargoArguments) -> Result<ExitCode> {
     };
     let styled = styled(&arguments);
     if arguments.value("--message-format").is_some() {
-        let status = cargo_command(task).args(arguments.all()).status().context("cannot run Cargo")?;
+        let status = cargo_command(task)
+            .args(arguments.all())
+            .status()
+            .context("cannot run Cargo")?;
         show_failures(&state, &project.root, styled)?;
         return finish(status);
     }
@@ -87,7 +118,11 @@ pub(crate) fn build(task: &str, given: CargoArguments) -> Result<ExitCode> {
         let directory = std::env::current_dir().context("cannot tell the working directory")?;
         first.args(arguments.program_to_run(&project.metadata, &directory));
     }
-    first.arg(if styled { "--message-format=json-diagnostic-rendered-ansi" } else { "--message-format=json" });
+    first.arg(if styled {
+        "--message-format=json-diagnostic-rendered-ansi"
+    } else {
+        "--message-format=json"
+    });
     if matches!(task, "test" | "bench") {
         first.arg("--no-run");
     }
@@ -102,7 +137,11 @@ pub(crate) fn build(task: &str, given: CargoArguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut second = cargo_command(task);
-    if task == "run" && !["-v", "-vv", "--verbose", "-q", "--quiet"].iter().any(|flag| arguments.has(flag)) {
+    if task == "run"
+        && !["-v", "-vv", "--verbose", "-q", "--quiet"]
+            .iter()
+            .any(|flag| arguments.has(flag))
+    {
         // The build has been reported already.
         second.arg("--quiet");
     }
@@ -133,7 +172,9 @@ fn prepare(state: &State) -> Result<()> {
             .and_then(|()| std::fs::rename(&fresh, &link))
             .with_context(|| format!("cannot create {}", link.display()))?;
     }
-    state.forget_other_tools(&tool_identity()?).context("cannot read the record of links")?;
+    state
+        .forget_other_tools(&tool_identity()?)
+        .context("cannot read the record of links")?;
     Failure::take(&state.failures()).context("cannot clear old failures")?;
     Ok(())
 }
@@ -148,16 +189,29 @@ fn environment(
     let config = Config::read(arguments.cargo())?;
     // The linker is named, not placed: its path would make Cargo rebuild everything whenever it changes.
     let inherited = std::env::var_os("PATH").unwrap_or_default();
-    let path = [state.root().to_owned()].into_iter().chain(std::env::split_paths(&inherited));
+    let path = [state.root().to_owned()]
+        .into_iter()
+        .chain(std::env::split_paths(&inherited));
     let mut environment: Vec<(String, OsString)> = vec![
-        ("PATH".into(), std::env::join_paths(path).context("a folder on the PATH has a colon in its name")?),
+        (
+            "PATH".into(),
+            std::env::join_paths(path).context("a folder on the PATH has a colon in its name")?,
+        ),
         (STATE_VARIABLE.into(), state.root().into()),
         ("CARGO_TARGET_DIR".into(), project.target.clone().into()),
         (toolchain.host_variable("LINKER"), LINKER_NAME.into()),
-        ("CARGO_ENCODED_RUSTFLAGS".into(), rustflags::encoded_rustflags(&config, toolchain)?.into()),
-        ("CARGO_ENCODED_RUSTDOCFLAGS".into(), rustflags::encoded_rustdocflags(&config, LINKER_NAME).into()),
+        (
+            "CARGO_ENCODED_RUSTFLAGS".into(),
+            rustflags::encoded_rustflags(&config, toolchain)?.into(),
+        ),
+        (
+            "CARGO_ENCODED_RUSTDOCFLAGS".into(),
+            rustflags::encoded_rustdocflags(&config, LINKER_NAME).into(),
+        ),
     ];
-    let own = arguments.value("--profile").filter(|p| !matches!(*p, "dev" | "release" | "test" | "bench"));
+    let own = arguments
+        .value("--profile")
+        .filter(|p| !matches!(*p, "dev" | "release" | "test" | "bench"));
     for profile in ["dev", "release"].into_iter().chain(own) {
         let variable = format!("CARGO_PROFILE_{}", profile.to_uppercase().replace('-', "_"));
         // Optimisation across crates happens in our link; rustc's own would hide the crates from it.
@@ -174,11 +228,17 @@ fn environment(
 fn sets_debug(root: &Path, profile: &str) -> bool {
     let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();
     let table = manifest.parse::<toml::Table>().unwrap_or_default();
-    table.get("profile").and_then(|p| p.get(profile)).is_some_and(|p| p.get("debug").is_some())
+    table
+        .get("profile")
+        .and_then(|p| p.get(profile))
+        .is_some_and(|p| p.get("debug").is_some())
 }
 
 fn styled(arguments: &Arguments) -> bool {
-    let chosen = arguments.value("--color").map(str::to_owned).or_else(|| std::env::var("CARGO_TERM_COLOR").ok());
+    let chosen = arguments
+        .value("--color")
+        .map(str::to_owned)
+        .or_else(|| std::env::var("CARGO_TERM_COLOR").ok());
     match chosen.as_deref() {
         Some("always") => true,
         Some("never") => false,

@@ -32,7 +32,9 @@ impl Config {
 
     #[cfg(test)]
     pub(crate) fn from_text(text: &str) -> Config {
-        Config { table: parse(text, "a test").expect("the test's text is right") }
+        Config {
+            table: parse(text, "a test").expect("the test's text is right"),
+        }
     }
 
     fn add_farther(&mut self, mut farther: Table) {
@@ -54,7 +56,10 @@ impl Config {
     /// The tables `[target.NAME]`.
     pub(crate) fn targets(&self) -> impl Iterator<Item = (&str, &Table)> {
         let targets = self.table.get("target").and_then(Value::as_table);
-        targets.into_iter().flatten().filter_map(|(name, value)| Some((name.as_str(), value.as_table()?)))
+        targets
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, value)| Some((name.as_str(), value.as_table()?)))
     }
 }
 
@@ -68,7 +73,8 @@ pub(crate) fn words(value: &Value) -> Option<Vec<String>> {
 }
 
 fn parse(text: &str, place: &str) -> Result<Table> {
-    text.parse::<Table>().with_context(|| format!("cannot parse Cargo's configuration in {place}"))
+    text.parse::<Table>()
+        .with_context(|| format!("cannot parse Cargo's configuration in {place}"))
 }
 
 /// Lays a nearer table over a farther one.
@@ -121,7 +127,12 @@ fn files(directory: &Path, home: Option<PathBuf>) -> Vec<PathBuf> {
         folders.push(home);
     }
     // Where both names exist, Cargo reads the one without an ending.
-    let file = |folder: PathBuf| ["config", "config.toml"].map(|name| folder.join(name)).into_iter().find(|f| f.is_file());
+    let file = |folder: PathBuf| {
+        ["config", "config.toml"]
+            .map(|name| folder.join(name))
+            .into_iter()
+            .find(|f| f.is_file())
+    };
     folders.into_iter().filter_map(file).collect()
 }
 
@@ -165,7 +176,12 @@ mod tests {
 
     #[test]
     fn config_arguments_are_read() {
-        let arguments = ["--config", "build.jobs=1", "--release", "--config=build.rustflags=['x']"];
+        let arguments = [
+            "--config",
+            "build.jobs=1",
+            "--release",
+            "--config=build.rustflags=['x']",
+        ];
         let layers = command_line(&arguments.map(OsString::from)).unwrap();
         assert_eq!(layers.len(), 2);
         assert!(layers[0]["build"].get("rustflags").is_some());

@@ -13,8 +13,8 @@ mod rustflags;
 mod toolchain;
 
 use clap::Parser;
-use cotangent_pass::capture::{self, Bitcode, Failure, State};
 use cotangent_graph::program::{Program, Refusal};
+use cotangent_pass::capture::{self, Bitcode, State};
 use options::{Options, Task};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,10 @@ const STATE_VARIABLE: &str = "COTANGENT_STATE";
 
 fn main() -> ExitCode {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
-    if arguments.first().is_some_and(|a| Path::new(a).file_name() == Some(LINKER_NAME.as_ref())) {
+    if arguments
+        .first()
+        .is_some_and(|a| Path::new(a).file_name() == Some(LINKER_NAME.as_ref()))
+    {
         return linker(arguments.split_off(1));
     }
     // Cargo repeats the subcommand's name when it runs an installed `cargo-cotangent`.
@@ -58,7 +61,9 @@ fn linker(arguments: Vec<OsString>) -> ExitCode {
     match capture::link(arguments, &state, &raise) {
         Ok(status) => match status.code() {
             Some(0) => ExitCode::SUCCESS,
-            code => code.and_then(|c| u8::try_from(c).ok()).map_or(ExitCode::FAILURE, ExitCode::from),
+            code => code
+                .and_then(|c| u8::try_from(c).ok())
+                .map_or(ExitCode::FAILURE, ExitCode::from),
         },
         Err(failure) => {
             let left = failure.leave(&state.failures(), &std::process::id().to_string());

@@ -65,7 +65,9 @@ mod tests {
     #[test]
     fn only_words_about_our_linker_are_replaced() {
         let message = |text: &str| serde_json::json!({"reason": "compiler-message", "message": {"message": text}});
-        assert!(is_linker_failure(&message("linking with `cotangent-linker` failed: exit status: 1")));
+        assert!(is_linker_failure(&message(
+            "linking with `cotangent-linker` failed: exit status: 1"
+        )));
         assert!(!is_linker_failure(&message("linking with `cc` failed: exit status: 1")));
         assert!(!is_linker_failure(&serde_json::json!({"reason": "build-finished"})));
     }

@@ -24,7 +24,11 @@ pub(crate) fn encoded_rustflags(config: &Config, toolchain: &Toolchain) -> Resul
     let mut flags = match from_environment(&environment, "RUSTFLAGS") {
         Some(flags) => flags,
         None => {
-            let cfg = if config.targets().any(|(name, _)| name.starts_with("cfg(")) { print_cfg()? } else { Vec::new() };
+            let cfg = if config.targets().any(|(name, _)| name.starts_with("cfg(")) {
+                print_cfg()?
+            } else {
+                Vec::new()
+            };
             configured(config, toolchain, &cfg, &environment)
         }
     };
@@ -64,10 +68,18 @@ fn configured(config: &Config, toolchain: &Toolchain, cfg: &[Cfg], environment: 
             flags.extend(of_table);
         }
     }
-    flags.extend(environment(&toolchain.host_variable("RUSTFLAGS")).map(|v| split(&v)).unwrap_or_default());
+    flags.extend(
+        environment(&toolchain.host_variable("RUSTFLAGS"))
+            .map(|v| split(&v))
+            .unwrap_or_default(),
+    );
     if flags.is_empty() {
         flags = config.words(&["build", "rustflags"]).unwrap_or_default();
-        flags.extend(environment("CARGO_BUILD_RUSTFLAGS").map(|v| split(&v)).unwrap_or_default());
+        flags.extend(
+            environment("CARGO_BUILD_RUSTFLAGS")
+                .map(|v| split(&v))
+                .unwrap_or_default(),
+        );
     }
     flags
 }
@@ -78,7 +90,10 @@ fn split(flags: &str) -> Vec<String> {
 
 fn print_cfg() -> Result<Vec<Cfg>> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc).args(["--print", "cfg"]).output().context("cannot run `rustc --print cfg`")?;
+    let output = Command::new(rustc)
+        .args(["--print", "cfg"])
+        .output()
+        .context("cannot run `rustc --print cfg`")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(text.lines().filter_map(|line| Cfg::from_str(line).ok()).collect())
 }
@@ -105,13 +120,19 @@ mod tests {
         let mut found = flags(BOTH, &[]);
         found.sort();
         assert_eq!(found, ["host", "unix"]);
-        assert_eq!(flags("build.rustflags = '-C link-arg=-Wl,-rpath,/x'", &[]), ["-C", "link-arg=-Wl,-rpath,/x"]);
+        assert_eq!(
+            flags("build.rustflags = '-C link-arg=-Wl,-rpath,/x'", &[]),
+            ["-C", "link-arg=-Wl,-rpath,/x"]
+        );
     }
 
     #[test]
     fn the_environment_hides_the_configuration() {
         assert_eq!(flags(BOTH, &[("RUSTFLAGS", "-g  -O")]), ["-g", "-O"]);
-        assert_eq!(flags(BOTH, &[("RUSTFLAGS", "-g"), ("CARGO_ENCODED_RUSTFLAGS", "a b\x1fc")]), ["a b", "c"]);
+        assert_eq!(
+            flags(BOTH, &[("RUSTFLAGS", "-g"), ("CARGO_ENCODED_RUSTFLAGS", "a b\x1fc")]),
+            ["a b", "c"]
+        );
         assert_eq!(flags(BOTH, &[("RUSTFLAGS", "")]), Vec::<String>::new());
     }
 }

@@ -18,16 +18,27 @@ impl Toolchain {
     /// Asks rustc, and refuses one whose bitcode this build of Cotangent cannot read.
     pub(crate) fn find() -> Result<Toolchain> {
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let output = Command::new(&rustc).arg("-vV").output().with_context(|| format!("cannot run {rustc:?}"))?;
+        let output = Command::new(&rustc)
+            .arg("-vV")
+            .output()
+            .with_context(|| format!("cannot run {rustc:?}"))?;
         let toolchain = Toolchain::parse(&String::from_utf8_lossy(&output.stdout))?;
         toolchain.check()?;
         Ok(toolchain)
     }
 
     fn parse(text: &str) -> Result<Toolchain> {
-        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(|v| v.trim().to_owned());
+        let field = |name: &str| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(name))
+                .map(|v| v.trim().to_owned())
+        };
         match (text.lines().next(), field("host:"), field("LLVM version:")) {
-            (Some(version), Some(host), Some(llvm)) => Ok(Toolchain { version: version.to_owned(), host, llvm }),
+            (Some(version), Some(host), Some(llvm)) => Ok(Toolchain {
+                version: version.to_owned(),
+                host,
+                llvm,
+            }),
             _ => bail!("`rustc -vV` names no host and LLVM version; it said:\n{text}"),
         }
     }
@@ -51,7 +62,10 @@ impl Toolchain {
 
     /// The host as it stands in the names of Cargo's variables.
     pub(crate) fn host_variable(&self, suffix: &str) -> String {
-        format!("CARGO_TARGET_{}_{suffix}", self.host.to_uppercase().replace(['-', '.'], "_"))
+        format!(
+            "CARGO_TARGET_{}_{suffix}",
+            self.host.to_uppercase().replace(['-', '.'], "_")
+        )
     }
 }
 

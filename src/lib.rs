@@ -1,0 +1,1 @@
+//! Cotangent differentiates compiled Rust.
