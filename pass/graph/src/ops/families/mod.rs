@@ -1,0 +1,54 @@
+//! The families of ops that Cotangent knows itself, one file each.
+//!
+//! An entry is a line: name, shape rule, derivative rule, samples. The samples are the arguments that the generated
+//! tests call the op with (their grammar is in `tests/common/samples.rs`).
+
+use super::OwnOp;
+
+mod compare;
+mod composite;
+mod dropout;
+mod elementwise;
+mod indexing;
+mod linear;
+mod losses;
+mod matmul;
+mod normalisation;
+mod reductions;
+mod scalar_float;
+mod second_order;
+
+pub use composite::Rewrite;
+
+/// Every entry of every family.
+pub fn all() -> impl Iterator<Item = &'static OwnOp> {
+    [
+        elementwise::OPS,
+        second_order::OPS,
+        linear::OPS,
+        matmul::OPS,
+        reductions::OPS,
+        normalisation::OPS,
+        losses::OPS,
+        indexing::OPS,
+        dropout::OPS,
+        compare::OPS,
+        composite::OPS,
+        scalar_float::OPS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// A family's table.
+macro_rules! table {
+    ($($name:literal: $infer:expr, $rule:expr, $samples:literal;)*) => {
+        pub(super) const OPS: &[$crate::ops::OwnOp] = &[$($crate::ops::OwnOp {
+            name: $name,
+            infer: $infer,
+            rule: $rule,
+            samples: $samples,
+        }),*];
+    };
+}
+pub(crate) use table;

@@ -1,0 +1,1 @@
+//! Floats of the program: arithmetic, libm and LLVM's conversions.
