@@ -6,6 +6,7 @@
 
 pub mod alias;
 pub mod artifact;
+pub mod canonicalize;
 pub mod differentiate;
 pub mod interp;
 pub mod ir;

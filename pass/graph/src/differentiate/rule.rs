@@ -3,7 +3,7 @@
 use super::{ShapeOracle, emit};
 use crate::ir::{Arg, Graph, Loc, TensorType, Type, Value};
 use crate::ops::{Op, RuleError, constant_bool, constant_int, constant_ints};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One application of a rule. A rule reads arguments and cotangents and calls [`Vjp::give`] for each argument that
 /// [`Vjp::wants`] one. It need not undo broadcasting or kind promotion: the sweep sums and casts what it is given to
@@ -20,12 +20,18 @@ pub struct Vjp<'a> {
     pub(super) active: &'a dyn Fn(Value) -> bool,
     pub(super) loc: Option<Loc>,
     pub(super) given: BTreeMap<(usize, usize), Vec<Value>>,
+    pub(super) given_none: BTreeSet<usize>,
 }
 
 impl Vjp<'_> {
     /// The op that is differentiated.
     pub fn op(&self) -> Op {
         self.op
+    }
+
+    /// How many arguments the op has.
+    pub fn arg_count(&self) -> usize {
+        self.args.len()
     }
 
     /// Argument in position `i`, as it stands.
@@ -126,6 +132,23 @@ impl Vjp<'_> {
         if self.wants_item(i, k) {
             self.given.entry((i, k)).or_default().push(bar);
         }
+    }
+
+    /// The argument in position `i` gets no cotangent through this op, as LibTorch gives it none (or, for a float, a
+    /// zero). Without this, a rule that gives nothing to an argument that wants a cotangent is an error.
+    pub fn give_none(&mut self, i: usize) {
+        self.given_none.insert(i);
+    }
+
+    /// Emits an op on scalars whose result has the type of `like`.
+    pub fn emit_scalar(&mut self, op: &str, args: Vec<Arg>, like: Value) -> Value {
+        let ty = self.value_type(like);
+        self.emit_typed(op, args, ty)
+    }
+
+    /// Emits an op with one result of that type.
+    pub fn emit_typed(&mut self, op: &str, args: Vec<Arg>, ty: Type) -> Value {
+        self.graph.push(Op::named(op), args, vec![ty], self.loc.clone())[0]
     }
 
     /// Emits an op with one result.

@@ -112,6 +112,7 @@ fn pull(
                 why: why.to_string(),
             });
         }
+        Some(Rule::Composite(_)) => composite,
         None => opaque,
     };
     let mut vjp = Vjp {
@@ -125,8 +126,13 @@ fn pull(
         active,
         loc: inst.loc.clone(),
         given: Default::default(),
+        given_none: Default::default(),
     };
+    if inst.op.own.is_some() {
+        real(&vjp)?;
+    }
     rule(&mut vjp)?;
+    complete(&vjp)?;
     let given = std::mem::take(&mut vjp.given);
     for ((i, k), contributions) in given {
         let target = match &inst.args[i] {
@@ -142,12 +148,47 @@ fn pull(
     Ok(())
 }
 
+/// Composites are gone once a graph is canonical.
+fn composite(cx: &mut Vjp<'_>) -> Result<(), RuleError> {
+    Err(cx.error("internal error, please report it: the graph was not canonicalized"))
+}
+
+/// Rules of ours are written for real numbers; the derivative of a complex function conjugates.
+fn real(cx: &Vjp<'_>) -> Result<(), RuleError> {
+    let complex = |v: &Value| matches!(cx.graph.ty(*v), Type::Tensor(Some(t)) if t.kind.is_complex());
+    let mut any = cx.results.iter().any(complex);
+    cx.args
+        .iter()
+        .for_each(|a| a.for_each_value(&mut |v| any |= complex(&v)));
+    if any {
+        return Err(cx.error("Cotangent differentiates it for real tensors only"));
+    }
+    Ok(())
+}
+
+/// Every argument that wants a cotangent got one, or the rule said that there is none: nothing is lost silently.
+fn complete(cx: &Vjp<'_>) -> Result<(), RuleError> {
+    for (i, arg) in cx.args.iter().enumerate().filter(|(i, _)| !cx.given_none.contains(i)) {
+        let missing = match arg {
+            Arg::List(vs) => (0..vs.len()).any(|k| cx.wants_item(i, k) && !cx.given.contains_key(&(i, k))),
+            _ => cx.wants(i) && !cx.given.contains_key(&(i, 0)),
+        };
+        if missing {
+            let name = cx.op.params.get(i).map_or("?", |p| p.name);
+            return Err(cx.error(format!("it cannot be differentiated for its argument `{name}`")));
+        }
+    }
+    Ok(())
+}
+
 /// The derivative exists and is zero: zeros for every argument that wants one.
 fn zero(cx: &mut Vjp<'_>) -> Result<(), RuleError> {
     for i in 0..cx.args.len() {
-        if cx.wants(i) {
+        if cx.wants(i) && cx.value_type(cx.x(i)).is_tensor() {
             let zeros = cx.emit("zeros_like", [cx.arg(i)])?;
             cx.give(i, zeros);
+        } else {
+            cx.give_none(i);
         }
     }
     Ok(())

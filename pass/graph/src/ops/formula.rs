@@ -65,7 +65,11 @@ impl<'m> Term<'m> {
     pub fn call_all(self, op: &'static str, rest: Vec<Arg>) -> Vec<Self> {
         let mut args = vec![Arg::Value(self.v)];
         args.extend(rest);
-        self.m.build(op, args).into_iter().map(|v| Self { m: self.m, v }).collect()
+        self.m
+            .build(op, args)
+            .into_iter()
+            .map(|v| Self { m: self.m, v })
+            .collect()
     }
 
     /// Applies an op whose first argument is not a tensor.
@@ -253,7 +257,8 @@ pub(crate) fn build(
         super::Results::List => 1,
     };
     let mut stand_in = None;
-    args.iter().for_each(|a| a.for_each_value(&mut |v| stand_in = stand_in.or(Some(v))));
+    args.iter()
+        .for_each(|a| a.for_each_value(&mut |v| stand_in = stand_in.or(Some(v))));
     if error.borrow().is_none() {
         match to.emit_op(op, args) {
             Ok(values) => return values,
@@ -272,6 +277,11 @@ impl<'a, 'b> Formula<'a, 'b> {
         };
         rule(&formula);
         formula.error.into_inner().map_or(Ok(()), Err)
+    }
+
+    /// The op that is differentiated.
+    pub fn op(&self) -> Op {
+        self.cx.borrow().op()
     }
 
     fn term(&self, v: Value) -> Term<'_> {

@@ -7,7 +7,10 @@
 //! gives their derivative.
 
 mod atg;
+pub mod formula;
+pub mod kinds;
 mod scalar;
+pub mod shapes;
 
 use crate::differentiate::Vjp;
 use crate::ir::{Arg, TensorType, Value};
@@ -146,6 +149,9 @@ pub type InferFn = fn(&Infer<'_>) -> Result<Vec<TensorType>, ShapeError>;
 /// Derivative rule: emits the cotangents of the arguments that need one.
 pub type VjpFn = fn(&mut Vjp<'_>) -> Result<(), RuleError>;
 
+/// Rewrites a composite op into what LibTorch runs for it.
+pub type DecomposeFn = for<'m> fn(&'m families::Rewrite<'_>) -> formula::Term<'m>;
+
 /// How an op is differentiated. Each entry of the table has exactly one.
 #[derive(Clone, Copy, Debug)]
 pub enum Rule {
@@ -161,6 +167,8 @@ pub enum Rule {
     Zero,
     /// The result cannot vary with the argument (`detach`, comparisons): no cotangent at all.
     Constant,
+    /// Made of other ops, into which `canonicalize` rewrites it before a derivative is taken.
+    Composite(DecomposeFn),
     /// No derivative is known; the text says what to do instead.
     Unsupported(&'static str),
 }
@@ -174,6 +182,8 @@ pub struct OwnOp {
     pub infer: InferFn,
     /// Derivative rule.
     pub rule: Rule,
+    /// Arguments that the generated tests call it with.
+    pub samples: &'static str,
 }
 
 /// A handle to an op of the table: `Copy`, compared by name.

@@ -55,7 +55,9 @@ pub fn broadcast(a: &[i64], b: &[i64]) -> Result<Vec<i64>, ShapeError> {
             (x, y) if x == y => Ok(x),
             (1, y) => Ok(y),
             (x, 1) => Ok(x),
-            (x, y) => refuse(format!("extents {x} and {y} of shapes {a:?} and {b:?} do not broadcast")),
+            (x, y) => refuse(format!(
+                "extents {x} and {y} of shapes {a:?} and {b:?} do not broadcast"
+            )),
         })
         .collect()
 }

@@ -51,7 +51,10 @@ fn embedding_rule(m: &Formula<'_, '_>) {
         m.refuse("its `sparse` gradient is a sparse tensor; pass `sparse` = false");
     } else if m.wants(0) {
         let rows = m.x(0).shape()[0];
-        m.give(0, op!(embedding_dense_backward(m.g(), m.x(1), rows, m.arg(2), m.arg(3))));
+        m.give(
+            0,
+            op!(embedding_dense_backward(m.g(), m.x(1), rows, m.arg(2), m.arg(3))),
+        );
     }
 }
 
@@ -108,7 +111,11 @@ fn index_add(cx: &Infer<'_>) -> Inferred {
 /// `small` fits in `large`, except along `at`.
 fn within(cx: &Infer<'_>, small: &[i64], large: &[i64], at: Option<usize>) -> Result<(), crate::ops::ShapeError> {
     let [small_rank, large_rank] = [small.len().max(1), large.len().max(1)];
-    let fits = small.iter().zip(large).enumerate().all(|(d, (s, l))| Some(d) == at || s <= l);
+    let fits = small
+        .iter()
+        .zip(large)
+        .enumerate()
+        .all(|(d, (s, l))| Some(d) == at || s <= l);
     if small_rank == large_rank && fits {
         Ok(())
     } else {

@@ -101,7 +101,11 @@ fn permute(cx: &Infer<'_>) -> Inferred {
     if order.len() != x.rank() {
         return refuse(format!("permute of rank {} by {order:?}", x.rank()));
     }
-    let order = if order.is_empty() { vec![] } else { dims(Some(order), x.rank())? };
+    let order = if order.is_empty() {
+        vec![]
+    } else {
+        dims(Some(order), x.rank())?
+    };
     one(x.kind, order.into_iter().map(|d| x.shape[d]).collect::<Vec<_>>())
 }
 
@@ -140,7 +144,11 @@ fn squeeze_dim(cx: &Infer<'_>) -> Inferred {
 fn squeeze_dims(cx: &Infer<'_>) -> Inferred {
     let x = cx.tensor(0);
     let list = cx.ints(1).unwrap_or_default();
-    let mut at = if list.is_empty() { vec![] } else { dims(Some(list), x.rank())? };
+    let mut at = if list.is_empty() {
+        vec![]
+    } else {
+        dims(Some(list), x.rank())?
+    };
     at.retain(|d| x.shape[*d] == 1);
     one(x.kind, reduce(&x.shape, &at, false))
 }

@@ -4,7 +4,7 @@ use super::{Rewrite, table};
 use crate::ir::{Arg, Kind};
 use crate::ops::Infer;
 use crate::ops::Rule::{Composite, Custom, Linear};
-use crate::ops::formula::{Formula, Term, grads, op, rule};
+use crate::ops::formula::{Formula, Term, op, rule};
 use crate::ops::shapes::{Inferred, one, refuse, tensors_pointwise};
 
 const NONE: i64 = 0;
@@ -64,7 +64,11 @@ fn mse_loss_rule(m: &Formula<'_, '_>) {
 /// x̄ = g·2(x - t)/n
 fn mse_loss_second(m: &Formula<'_, '_>) {
     let (g, x, t) = (m.x(0), m.x(1), m.x(2));
-    let scale = if m.int(3) == MEAN { 2.0 / x.ty().numel() as f64 } else { 2.0 };
+    let scale = if m.int(3) == MEAN {
+        2.0 / x.ty().numel() as f64
+    } else {
+        2.0
+    };
     let bar = m.g() * scale;
     if m.wants(0) {
         m.give(0, bar * (x - t));
@@ -161,8 +165,14 @@ fn nll_loss_rule(m: &Formula<'_, '_>, backward: &'static str) {
 /// The weight of each target, zero where it is ignored.
 fn weights<'m>(weight: Term<'m>, target: Term<'m>, ignored: i64) -> Term<'m> {
     let skipped = op!(eq(target, ignored));
-    let classes = op!(masked_fill(target, skipped, 0)).cast(Kind::I64).reshaped(&[target.ty().numel()]);
-    op!(masked_fill(op!(index_select(weight, 0, classes)), skipped.reshaped(&[target.ty().numel()]), 0))
+    let classes = op!(masked_fill(target, skipped, 0))
+        .cast(Kind::I64)
+        .reshaped(&[target.ty().numel()]);
+    op!(masked_fill(
+        op!(index_select(weight, 0, classes)),
+        skipped.reshaped(&[target.ty().numel()]),
+        0
+    ))
 }
 
 /// The backward is linear in its cotangent: minus the weights, at the targets.
@@ -173,12 +183,23 @@ fn nll_loss_second(m: &Formula<'_, '_>) {
         return;
     }
     let none = vec![m.x(2).into(), m.arg(3), Arg::Int(NONE), m.arg(5)];
-    let op = if m.op().name == "nll_loss_backward" { "nll_loss" } else { "nll_loss2d" };
+    let op = if m.op().name == "nll_loss_backward" {
+        "nll_loss"
+    } else {
+        "nll_loss2d"
+    };
     let mut bar = m.g().call(op, none);
     if m.int(4) == MEAN {
         bar = bar / m.x(6);
     }
-    m.give(0, if m.int(4) == NONE { bar } else { op!(sum(bar, Arg::None)).reshaped(&g.shape()) });
+    m.give(
+        0,
+        if m.int(4) == NONE {
+            bar
+        } else {
+            op!(sum(bar, Arg::None)).reshaped(&g.shape())
+        },
+    );
 }
 
 /// `nll_loss_nd` of `input`, with the other arguments of the op.
@@ -193,7 +214,11 @@ fn nll_parts<'m>(m: &'m Rewrite<'_>, input: Term<'m>) -> Term<'m> {
             let inner: i64 = shape[2..].iter().product();
             let flat = input.reshaped(&[shape[0], shape[1], 1, inner]);
             let loss = flat.call("nll_loss2d", rest(target.reshaped(&[shape[0], 1, inner])));
-            if m.int(3) == NONE { loss.reshaped(&target.shape()) } else { loss }
+            if m.int(3) == NONE {
+                loss.reshaped(&target.shape())
+            } else {
+                loss
+            }
         }
     }
 }
@@ -262,7 +287,10 @@ fn probabilities_parts<'m>(m: &'m Rewrite<'_>, logs: Term<'m>, at: usize, smooth
     }
     match m.int(3) {
         NONE => -product.sum_over(&[at as i64], false),
-        MEAN => op!(div_scalar(-op!(sum(product, Arg::None)), logs.ty().numel() / shape[at].max(1))),
+        MEAN => op!(div_scalar(
+            -op!(sum(product, Arg::None)),
+            logs.ty().numel() / shape[at].max(1)
+        )),
         _ => -op!(sum(product, Arg::None)),
     }
 }
@@ -278,9 +306,7 @@ fn smooth_parts<'m>(m: &'m Rewrite<'_>, logs: Term<'m>, at: usize) -> Term<'m> {
     let loss = op!(masked_fill(-weighted.sum_over(&[at as i64], false), skipped, 0));
     match (m.int(3), m.opt_x(2)) {
         (NONE, _) => loss,
-        (MEAN, Some(weight)) => {
-            op!(sum(loss, Arg::None)) / op!(sum(weights(weight, target, ignored), Arg::None))
-        }
+        (MEAN, Some(weight)) => op!(sum(loss, Arg::None)) / op!(sum(weights(weight, target, ignored), Arg::None)),
         (MEAN, None) => op!(sum(loss, Arg::None)) / op!(sum(op!(ne(target, ignored)), Arg::None)),
         _ => op!(sum(loss, Arg::None)),
     }

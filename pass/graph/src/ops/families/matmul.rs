@@ -41,7 +41,11 @@ table! {
 }
 
 fn agree(cx: &Infer<'_>, a: i64, b: i64) -> Result<(), ShapeError> {
-    if a == b { Ok(()) } else { refuse(format!("{} over extents {a} and {b}", cx.op)) }
+    if a == b {
+        Ok(())
+    } else {
+        refuse(format!("{} over extents {a} and {b}", cx.op))
+    }
 }
 
 /// The ranks that an op asks for.
@@ -132,8 +136,16 @@ fn matmul(cx: &Infer<'_>) -> Inferred {
         return refuse("matmul of a 0-dim tensor");
     }
     // A vector is a row on the left and a column on the right; that dimension is dropped again.
-    let left = if a.rank() == 1 { vec![1, a.shape[0]] } else { a.shape.clone() };
-    let right = if b.rank() == 1 { vec![b.shape[0], 1] } else { b.shape.clone() };
+    let left = if a.rank() == 1 {
+        vec![1, a.shape[0]]
+    } else {
+        a.shape.clone()
+    };
+    let right = if b.rank() == 1 {
+        vec![b.shape[0], 1]
+    } else {
+        b.shape.clone()
+    };
     let (left_batch, left) = left.split_at(left.len() - 2);
     let (right_batch, right) = right.split_at(right.len() - 2);
     agree(cx, left[1], right[0])?;
@@ -169,7 +181,11 @@ fn linear(cx: &Infer<'_>) -> Inferred {
 
 /// The last two dimensions exchanged.
 fn transposed(x: Term<'_>) -> Term<'_> {
-    if x.rank() == 2 { op!(t(x)) } else { op!(transpose(x, -2, -1)) }
+    if x.rank() == 2 {
+        op!(t(x))
+    } else {
+        op!(transpose(x, -2, -1))
+    }
 }
 
 fn outer<'m>(a: Term<'m>, b: Term<'m>) -> Term<'m> {
@@ -216,7 +232,9 @@ fn matmul_rule(m: &Formula<'_, '_>) {
         (1, _) => {
             // A row times each matrix of the batch.
             let row = op!(unsqueeze(g, -2));
-            give(m, 0, || op!(matmul(row, transposed(b))).reshaped(&squeezed(&b.shape(), a.shape()[0])));
+            give(m, 0, || {
+                op!(matmul(row, transposed(b))).reshaped(&squeezed(&b.shape(), a.shape()[0]))
+            });
             give(m, 1, || op!(unsqueeze(a, -1)) * row);
         }
         _ => {

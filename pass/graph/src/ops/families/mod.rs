@@ -33,7 +33,6 @@ pub fn all() -> impl Iterator<Item = &'static OwnOp> {
         indexing::OPS,
         dropout::OPS,
         compare::OPS,
-        composite::OPS,
         scalar_float::OPS,
     ]
     .into_iter()
@@ -52,3 +51,18 @@ macro_rules! table {
     };
 }
 pub(crate) use table;
+
+#[cfg(test)]
+mod tests {
+    use super::super::Op;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_entry_names_an_op_of_the_table_and_no_op_has_two() {
+        let mut seen = HashSet::new();
+        for own in super::all() {
+            assert!(Op::find(own.name).is_some(), "the table has no `{}`", own.name);
+            assert!(seen.insert(own.name), "`{}` has two entries", own.name);
+        }
+    }
+}

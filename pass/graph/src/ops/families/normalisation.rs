@@ -1,7 +1,7 @@
 //! Softmax and layer normalisation.
 
 use super::{Rewrite, table};
-use crate::ir::{Arg, Kind};
+use crate::ir::Kind;
 use crate::ops::Infer;
 use crate::ops::Rule::{Composite, Custom};
 use crate::ops::formula::{Formula, Term, grads, op, rule};
@@ -81,7 +81,7 @@ fn layer_norm_parts<'m>(m: &'m Rewrite<'_>) -> Term<'m> {
 }
 
 /// With n = (x - mean)·r and r = 1/sqrt(var + eps): y = n·w + b.
-fn native_layer_norm_rule(m: &Formula<'_, '_>) {
+fn native_layer_norm_rule<'m>(m: &'m Formula<'_, '_>) {
     let x = m.x(0);
     let over: Vec<i64> = m.ints(1);
     let count: i64 = over.iter().product();
@@ -94,8 +94,7 @@ fn native_layer_norm_rule(m: &Formula<'_, '_>) {
     };
     let (x, mean, r) = (x.cast(kind), m.y_of(1).cast(kind), m.y_of(2).cast(kind));
     let normal = || (x - mean) * r;
-    let average = |t: Term<'_>| Arg::from(op!(div_scalar(t.sum_over(&inner, true), count)));
-    let average = |t: Term<'_>| t.apply("alias", vec![average(t)]);
+    let average = |t: Term<'m>| op!(div_scalar(t.sum_over(&inner, true), count));
 
     if let Some(g) = m.bar(0).map(|g| g.cast(kind)) {
         if m.wants(0) {
@@ -122,7 +121,8 @@ fn native_layer_norm_rule(m: &Formula<'_, '_>) {
             // dr/dx = -r^2 n / count
             m.give(0, normal() * op!(div_scalar(-g.cast(kind) * r * r, count)));
         }
-    } else if m.bar(0).is_none() {
+    }
+    if m.bar(0).is_none() {
         m.give_none(2);
         m.give_none(3);
     }

@@ -44,7 +44,11 @@ fn mean_dims(cx: &Infer<'_>) -> Inferred {
 /// Only floats have a mean.
 fn averages(cx: &Infer<'_>, kind: usize) -> Result<(), crate::ops::ShapeError> {
     let kind = cx.kind(kind).unwrap_or(cx.tensor(0).kind);
-    if kind.is_differentiable() { Ok(()) } else { refuse(format!("mean of {}", kind.name())) }
+    if kind.is_differentiable() {
+        Ok(())
+    } else {
+        refuse(format!("mean of {}", kind.name()))
+    }
 }
 
 /// The cotangent of a reduction over those dimensions, with extent one where it was reduced.

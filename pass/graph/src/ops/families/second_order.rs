@@ -37,7 +37,11 @@ fn gelu_second(m: &Formula<'_, '_>) {
         m.give(0, op!(gelu_backward(m.g(), x, m.arg(2))));
     }
     if m.wants(1) {
-        let second = if tanh { gelu_tanh_second(x) } else { gelu_exact_second(x) };
+        let second = if tanh {
+            gelu_tanh_second(x)
+        } else {
+            gelu_exact_second(x)
+        };
         m.give(1, m.g() * m.x(0) * second);
     }
 }
