@@ -8,6 +8,7 @@ pub mod alias;
 pub mod artifact;
 pub mod canonicalize;
 pub mod differentiate;
+pub mod functionalize;
 pub mod interp;
 pub mod ir;
 pub mod ops;

@@ -4,6 +4,17 @@ use super::{Facts, OpDef, Param, ParamKind, Results};
 
 const TABLE: &str = include_str!("atg.tsv");
 
+/// Functional twins of in-place random ops: LibTorch's own records do not say that they draw.
+const UNMARKED_RANDOM: &[&str] = &[
+    "cauchy",
+    "exponential",
+    "geometric",
+    "log_normal",
+    "random",
+    "rrelu_with_noise_functional",
+    "uniform",
+];
+
 /// Every function of the table.
 pub(super) fn table() -> Vec<OpDef> {
     TABLE
@@ -21,6 +32,8 @@ fn row(line: &'static str) -> OpDef {
             .unwrap_or_else(|| panic!("atg.tsv: too few columns in `{line}`"))
     };
     let (name, base, params, results, facts) = (next(), next(), next(), next(), next());
+    let mut facts = read_facts(facts);
+    facts.random |= UNMARKED_RANDOM.contains(&base);
     OpDef {
         name,
         base,
@@ -29,7 +42,7 @@ fn row(line: &'static str) -> OpDef {
             "*" => Results::List,
             n => Results::Count(n.parse().expect("atg.tsv: a number of results")),
         },
-        facts: read_facts(facts),
+        facts,
         own: None,
     }
 }

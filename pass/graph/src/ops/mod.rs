@@ -9,6 +9,7 @@
 mod atg;
 pub mod formula;
 pub mod kinds;
+mod extra;
 mod scalar;
 pub mod shapes;
 
@@ -214,6 +215,7 @@ static TABLE: LazyLock<HashMap<&'static str, Op>> = LazyLock::new(|| {
     let own: HashMap<&str, &'static OwnOp> = families::all().map(|o| (o.name, o)).collect();
     atg::table()
         .into_iter()
+        .chain(extra::table())
         .chain(scalar::table())
         .map(|mut def| {
             def.own = own.get(def.name).copied();

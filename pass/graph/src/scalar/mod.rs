@@ -11,7 +11,7 @@ use crate::ops::Op;
 use serde::{Deserialize, Serialize};
 
 /// Type of a scalar.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum ScalarType {
     /// An integer of that many bits, up to 64. Addresses are integers of 64 bits.
     Int(u8),

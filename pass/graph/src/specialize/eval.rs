@@ -1,0 +1,403 @@
+//! The evaluator: runs a program's leaves on the facts of one call and writes the closed graph.
+
+use super::host::{Host, TensorFacts};
+use super::outcome::{InputInfo, Outcome, Place, SpecializeError, Specialized};
+use super::prologue::{Prologue, Slot, Step};
+use super::scalars::{Nodes, Scalar};
+use crate::differentiate::ShapeOracle;
+use crate::ir::{Arg, Graph, Inst, Kind, Loc, Type, Value};
+use crate::ops::Op;
+use crate::program::{Program, Tree};
+use crate::scalar::{Function, Number, ScalarType};
+use std::collections::HashMap;
+
+/// Why the evaluation ended early.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The original function fails here.
+    Replay,
+    /// Cotangent cannot go on.
+    Error(SpecializeError),
+}
+
+/// What is known of a value of the open graph.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Known {
+    /// A scalar or an address.
+    Scalar(Scalar),
+    /// A tensor: this value of the closed graph.
+    Tensor(Value),
+    /// The undefined tensor.
+    Undefined,
+    /// A list of tensors.
+    List(Vec<Value>),
+}
+
+/// The state of one specialization.
+pub(super) struct Closer<'a> {
+    pub(super) host: &'a dyn Host,
+    pub(super) oracle: &'a dyn ShapeOracle,
+    pub(super) graph: Graph,
+    pub(super) prologue: Prologue,
+    pub(super) inputs: Vec<InputInfo>,
+    pub(super) nodes: Nodes,
+    pub(super) loads: HashMap<(usize, i64, ScalarType), Scalar>,
+    /// Tensors by where their handle was read.
+    handles: HashMap<(usize, i64), Known>,
+    /// What is known of the open values.
+    env: HashMap<Value, Known>,
+    /// Device of each tensor of the closed graph.
+    pub(super) devices: HashMap<Value, i32>,
+    /// Place of the instruction at work.
+    pub(super) loc: Option<Loc>,
+}
+
+/// Closes a program for calls like this one.
+///
+/// # Errors
+/// If an integer, a decision or a shape depends on the contents of a tensor, or the function reads what Cotangent
+/// cannot follow.
+pub fn specialize(program: &Program, host: &dyn Host, oracle: &dyn ShapeOracle) -> Result<Outcome, SpecializeError> {
+    let closer = Closer {
+        host,
+        oracle,
+        graph: Graph::new(program.key.clone()),
+        prologue: Prologue::default(),
+        inputs: vec![],
+        nodes: Nodes::default(),
+        loads: HashMap::new(),
+        handles: HashMap::new(),
+        env: HashMap::new(),
+        devices: HashMap::new(),
+        loc: None,
+    };
+    match closer.close(program) {
+        Ok(done) => Ok(Outcome::Closed(Box::new(done))),
+        Err(Stop::Replay) => Ok(Outcome::Replay),
+        Err(Stop::Error(e)) => Err(e),
+    }
+}
+
+impl Closer<'_> {
+    fn close(mut self, program: &Program) -> Result<Specialized, Stop> {
+        let mut tree = &program.tree;
+        let leaf = loop {
+            match tree {
+                Tree::Leaf(i) => break *i,
+                Tree::Replay => return Err(Stop::Replay),
+                Tree::Branch {
+                    leaf,
+                    on,
+                    arms,
+                    otherwise,
+                } => {
+                    let open = &program.leaves[*leaf].graph;
+                    self.run(open, Some(*on))?;
+                    let decision = self.scalar(*on, open)?;
+                    let decision = self.fix(decision)?;
+                    let taken = |value: &i64| Number::new(*value as u64, decision.ty) == decision;
+                    tree = arms.iter().find(|(v, _)| taken(v)).map_or(&**otherwise, |(_, arm)| arm);
+                }
+            }
+        };
+        let open = &program.leaves[leaf].graph;
+        self.run(open, None)?;
+        self.loc = None;
+        for v in &open.outputs {
+            match self.env.get(v) {
+                Some(Known::Tensor(t)) => self.graph.outputs.push(*t),
+                Some(Known::Undefined) => return Err(Stop::Replay),
+                other => return Err(self.error(format!("internal error, please report it: output {v} is {other:?}"))),
+            }
+        }
+        let image = self.close_image(&program.leaves[leaf].image, open)?;
+        Ok(Specialized {
+            leaf,
+            graph: self.graph,
+            inputs: self.inputs,
+            prologue: self.prologue,
+            image,
+        })
+    }
+
+    /// Runs the instructions that did not run yet: up to the definition of `until`, or all.
+    fn run(&mut self, open: &Graph, until: Option<Value>) -> Result<(), Stop> {
+        for inst in &open.insts {
+            if until.is_some_and(|v| self.env.contains_key(&v)) {
+                break;
+            }
+            // Leaves below a branch share what stands above it, under the same value numbers.
+            if inst.results.iter().all(|r| self.env.contains_key(r)) {
+                continue;
+            }
+            self.loc.clone_from(&inst.loc);
+            let known = self.step(inst, open)?;
+            for (r, k) in inst.results.iter().zip(known) {
+                self.env.insert(*r, k);
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, inst: &Inst, open: &Graph) -> Result<Vec<Known>, Stop> {
+        let (op, args) = (inst.op, &inst.args);
+        if let Some((function, first)) = Function::of(op, args) {
+            let ty = open.ty(inst.results[0]).clone();
+            let x = self.operands(function, &args[first..], &ty, open)?;
+            return Ok(vec![Known::Scalar(self.compute(op, args, function, x, &ty)?)]);
+        }
+        let ty = || open.ty(inst.results[0]).clone();
+        let known = match op.name {
+            "host.arg" => {
+                let index = self.int(&args[0], open)?;
+                Known::Scalar(self.argument(usize::try_from(index).map_err(|_| Stop::Replay)?))
+            }
+            "host.load" => {
+                let pointer = self.scalar_arg(&args[0], ScalarType::Int(64), open)?;
+                let offset = self.int(&args[1], open)?;
+                Known::Scalar(self.load(pointer, offset, &ty())?)
+            }
+            "host.tensor" => {
+                let handle = self.scalar_arg(&args[0], ScalarType::Int(64), open)?;
+                self.host_tensor(handle)?
+            }
+            "size" | "dim" | "numel" | "kind" | "device" | "defined" | "requires_grad" => {
+                let result = ScalarType::of(&ty()).unwrap_or(ScalarType::Int(64));
+                let fact = self.fact(op.name, args, open)?;
+                Known::Scalar(Scalar::Constant(Number::new(fact as u64, result)))
+            }
+            "item" => self.item(&args[0], &ty())?,
+            "list.len" => {
+                let n = self.list(&args[0])?.len();
+                Known::Scalar(Scalar::Constant(Number::int(n as i64)))
+            }
+            "list.get" => {
+                let list = self.list(&args[0])?;
+                let i = usize::try_from(self.int(&args[1], open)?).ok();
+                Known::Tensor(*i.and_then(|i| list.get(i)).ok_or(Stop::Replay)?)
+            }
+            "shallow_clone" => Known::Tensor(self.tensor(&args[0])?),
+            _ if op.is_libtorch() => return self.tensor_op(inst, open),
+            name => return Err(self.error(format!("internal error, please report it: `{name}` in an open graph"))),
+        };
+        Ok(vec![known])
+    }
+
+    /// The operands of a scalar op, with the constants among them read at the type they have there.
+    fn operands(&mut self, function: Function, args: &[Arg], ty: &Type, open: &Graph) -> Result<Vec<Scalar>, Stop> {
+        let given = args.iter().find_map(|a| match a {
+            Arg::Value(v) => ScalarType::of(open.ty(*v)),
+            _ => None,
+        });
+        let result = ScalarType::of(ty);
+        let mut x = vec![];
+        for (i, arg) in args.iter().enumerate().filter(|(_, a)| **a != Arg::None) {
+            let hint = match function {
+                Function::ICmp(_) => given.unwrap_or(ScalarType::Int(64)),
+                Function::FCmp(_) | Function::Cast(_) => given.unwrap_or(match arg {
+                    Arg::Float(_) => ScalarType::Float(64),
+                    _ => ScalarType::Int(64),
+                }),
+                Function::Select if i == 0 => ScalarType::Int(1),
+                Function::Call(_) if matches!(arg, Arg::Int(_)) => match result {
+                    Some(ScalarType::Int(w)) => ScalarType::Int(w),
+                    _ => ScalarType::Int(32),
+                },
+                _ => result.unwrap_or(ScalarType::Int(64)),
+            };
+            x.push(self.scalar_arg(arg, hint, open)?);
+        }
+        Ok(x)
+    }
+
+    /// The tensor of a C handle.
+    fn host_tensor(&mut self, handle: Scalar) -> Result<Known, Stop> {
+        let Scalar::Node { id, plus: 0, number } = handle else {
+            return Err(self.error("uses a tensor that Cotangent cannot trace to an argument"));
+        };
+        if let Some(known) = self.handles.get(&(id, 0)) {
+            return Ok(known.clone());
+        }
+        if number.bits == 0 {
+            self.fix(handle)?;
+            return Ok(Known::Undefined);
+        }
+        let slot = self.slot_of(id);
+        let facts = self.host.tensor(number.bits).map_err(|what| self.error(what))?;
+        let known = match facts {
+            None => {
+                self.prologue.push(Step::Undefined { slot });
+                Known::Undefined
+            }
+            Some(facts) => {
+                let (ty, device) = (facts.ty.clone(), facts.device);
+                self.prologue.push(Step::Tensor {
+                    slot,
+                    ty: ty.clone(),
+                    device,
+                });
+                let place = self.place(id);
+                let value = self.add_input(Type::Tensor(Some(ty)), slot, place, Some(facts));
+                self.devices.insert(value, device);
+                Known::Tensor(value)
+            }
+        };
+        self.handles.insert((id, 0), known.clone());
+        Ok(known)
+    }
+
+    /// Adds an input to the closed graph.
+    pub(super) fn add_input(
+        &mut self,
+        ty: Type,
+        slot: Slot,
+        place: Option<Place>,
+        facts: Option<TensorFacts>,
+    ) -> Value {
+        let name = match place {
+            Some(p) => format!("arg{}", p.argument),
+            None => format!("host{slot}"),
+        };
+        let value = self.graph.input(name, ty);
+        self.inputs.push(InputInfo {
+            value,
+            slot,
+            place,
+            facts,
+        });
+        value
+    }
+
+    /// A fact about a tensor, as a number.
+    fn fact(&mut self, name: &str, args: &[Arg], open: &Graph) -> Result<i64, Stop> {
+        let known = match &args[0] {
+            Arg::Value(v) => self.env.get(v).cloned(),
+            _ => None,
+        };
+        if name == "defined" {
+            return Ok(i64::from(matches!(known, Some(Known::Tensor(_)))));
+        }
+        let t = self.tensor(&args[0])?;
+        let ty = self.graph.tensor(t).clone();
+        Ok(match name {
+            "dim" => ty.rank() as i64,
+            "numel" => ty.numel(),
+            "kind" => ty.kind as i64,
+            "device" => i64::from(self.devices.get(&t).copied().unwrap_or(-1)),
+            "size" => {
+                let dim = self.int(&args[1], open)?;
+                let dim = if dim < 0 { dim + ty.rank() as i64 } else { dim };
+                let dim = usize::try_from(dim).map_err(|_| Stop::Replay)?;
+                *ty.shape.get(dim).ok_or(Stop::Replay)?
+            }
+            _ => i64::from(self.requires_grad(t)?),
+        })
+    }
+
+    fn requires_grad(&mut self, t: Value) -> Result<bool, Stop> {
+        let Some(input) = self.inputs.iter().find(|i| i.value == t) else {
+            return Err(self.error("asks whether a tensor that it computed requires grad; ask before the call instead"));
+        };
+        let slot = input.slot;
+        let expect = input.facts.as_ref().is_some_and(|f| f.requires_grad);
+        self.prologue.push(Step::RequiresGrad { slot, expect });
+        Ok(expect)
+    }
+
+    /// A number read from a tensor: a float of the closed graph, constant for what follows.
+    fn item(&mut self, arg: &Arg, ty: &Type) -> Result<Known, Stop> {
+        let Some(ty @ ScalarType::Float(width)) = ScalarType::of(ty) else {
+            return Err(self.error(
+                "reads a tensor's element as an integer, on which the graph would depend; read it before the call and pass the integer",
+            ));
+        };
+        let t = self.tensor(arg)?;
+        if self.graph.tensor(t).numel() != 1 {
+            return Err(Stop::Replay);
+        }
+        let (loc, tensor) = (self.loc.clone(), self.graph.ty(t).clone());
+        let detached = self
+            .graph
+            .push(Op::named("detach"), vec![t.into()], vec![tensor], loc.clone());
+        let value = self.graph.push(
+            Op::named("item"),
+            vec![detached[0].into()],
+            vec![Type::Float(width)],
+            loc,
+        )[0];
+        Ok(Known::Scalar(Scalar::Graph(value, ty)))
+    }
+
+    /// Kind of that number.
+    pub(super) fn kind(&self, number: i64) -> Result<Kind, Stop> {
+        Kind::from_number(number).ok_or_else(|| self.error(format!("uses the element type number {number}")))
+    }
+
+    /// The tensor that an argument is.
+    pub(super) fn tensor(&self, arg: &Arg) -> Result<Value, Stop> {
+        let Arg::Value(v) = arg else {
+            return Err(Stop::Replay);
+        };
+        match self.env.get(v) {
+            Some(Known::Tensor(t)) => Ok(*t),
+            Some(Known::Undefined) => Err(Stop::Replay),
+            other => Err(self.error(format!(
+                "internal error, please report it: {v} is {other:?}, not a tensor"
+            ))),
+        }
+    }
+
+    /// The list of tensors that an argument is.
+    pub(super) fn list(&self, arg: &Arg) -> Result<Vec<Value>, Stop> {
+        match arg {
+            Arg::Value(v) => match self.env.get(v) {
+                Some(Known::List(list)) => Ok(list.clone()),
+                other => Err(self.error(format!(
+                    "internal error, please report it: {v} is {other:?}, not a list"
+                ))),
+            },
+            other => Err(self.error(format!("internal error, please report it: {other:?} is not a list"))),
+        }
+    }
+
+    /// The scalar that a value of the open graph is.
+    pub(super) fn scalar(&self, v: Value, open: &Graph) -> Result<Scalar, Stop> {
+        match self.env.get(&v) {
+            Some(Known::Scalar(s)) => Ok(*s),
+            other => Err(self.error(format!(
+                "internal error, please report it: {v} of type {:?} is {other:?}, not a scalar",
+                open.ty(v)
+            ))),
+        }
+    }
+
+    /// The scalar that an argument is; `hint` is the type of a constant.
+    pub(super) fn scalar_arg(&self, arg: &Arg, hint: ScalarType, open: &Graph) -> Result<Scalar, Stop> {
+        match arg {
+            Arg::Value(v) => self.scalar(*v, open),
+            constant => Number::constant(constant, hint).map(Scalar::Constant).ok_or_else(|| {
+                self.error(format!(
+                    "internal error, please report it: {constant:?} is not a scalar"
+                ))
+            }),
+        }
+    }
+
+    /// The integer that an argument is, fixed.
+    pub(super) fn int(&mut self, arg: &Arg, open: &Graph) -> Result<i64, Stop> {
+        let s = self.scalar_arg(arg, ScalarType::Int(64), open)?;
+        let n = self.fix(s)?;
+        match n.ty {
+            ScalarType::Int(_) => Ok(n.as_int()),
+            ScalarType::Float(_) => Err(self.error("internal error, please report it: a float stands for an integer")),
+        }
+    }
+
+    /// A refusal at the instruction at work.
+    pub(super) fn error(&self, message: impl Into<String>) -> Stop {
+        Stop::Error(SpecializeError {
+            message: message.into(),
+            at: self.loc.clone(),
+        })
+    }
+}
