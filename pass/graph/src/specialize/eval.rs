@@ -41,6 +41,8 @@ pub(super) struct Closer<'a> {
     pub(super) prologue: Prologue,
     pub(super) inputs: Vec<InputInfo>,
     pub(super) nodes: Nodes,
+    /// What was read so far, by where.
+    pub(super) arguments: HashMap<usize, Scalar>,
     pub(super) loads: HashMap<(usize, i64, ScalarType), Scalar>,
     /// Tensors by where their handle was read.
     handles: HashMap<(usize, i64), Known>,
@@ -65,6 +67,7 @@ pub fn specialize(program: &Program, host: &dyn Host, oracle: &dyn ShapeOracle) 
         prologue: Prologue::default(),
         inputs: vec![],
         nodes: Nodes::default(),
+        arguments: HashMap::new(),
         loads: HashMap::new(),
         handles: HashMap::new(),
         env: HashMap::new(),

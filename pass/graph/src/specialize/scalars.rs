@@ -113,15 +113,20 @@ impl Nodes {
 impl Closer<'_> {
     /// The address of an argument.
     pub(super) fn argument(&mut self, index: usize) -> Scalar {
+        if let Some(known) = self.arguments.get(&index) {
+            return self.nodes.refresh(*known);
+        }
         let slot = self.prologue.slot();
         self.prologue.push(Step::Argument { index, slot });
         let number = Number::new(self.host.argument(index), ScalarType::Int(64));
-        self.nodes.add(Node {
+        let scalar = self.nodes.add(Node {
             slot: Some(slot),
             argument: Some(index),
             address: true,
             ..Node::new(Recipe::Argument, number)
-        })
+        });
+        self.arguments.insert(index, scalar);
+        scalar
     }
 
     /// Reads host memory.
