@@ -7,9 +7,9 @@
 //! gives their derivative.
 
 mod atg;
+mod extra;
 pub mod formula;
 pub mod kinds;
-mod extra;
 mod scalar;
 pub mod shapes;
 

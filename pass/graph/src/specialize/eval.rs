@@ -16,6 +16,8 @@ use std::collections::HashMap;
 pub(super) enum Stop {
     /// The original function fails here.
     Replay,
+    /// The tree ends here.
+    Grow(Vec<Option<i64>>),
     /// Cotangent cannot go on.
     Error(SpecializeError),
 }
@@ -77,6 +79,7 @@ pub fn specialize(program: &Program, host: &dyn Host, oracle: &dyn ShapeOracle) 
     match closer.close(program) {
         Ok(done) => Ok(Outcome::Closed(Box::new(done))),
         Err(Stop::Replay) => Ok(Outcome::Replay),
+        Err(Stop::Grow(path)) => Ok(Outcome::Grow(path)),
         Err(Stop::Error(e)) => Err(e),
     }
 }
@@ -84,13 +87,16 @@ pub fn specialize(program: &Program, host: &dyn Host, oracle: &dyn ShapeOracle) 
 impl Closer<'_> {
     fn close(mut self, program: &Program) -> Result<Specialized, Stop> {
         let mut tree = &program.tree;
+        let mut path = vec![];
         let leaf = loop {
             match tree {
                 Tree::Leaf(i) => break *i,
                 Tree::Replay => return Err(Stop::Replay),
+                Tree::Grow => return Err(Stop::Grow(path)),
                 Tree::Branch {
                     leaf,
                     on,
+                    exact,
                     arms,
                     otherwise,
                 } => {
@@ -99,7 +105,20 @@ impl Closer<'_> {
                     let decision = self.scalar(*on, open)?;
                     let decision = self.fix(decision)?;
                     let taken = |value: &i64| Number::new(*value as u64, decision.ty) == decision;
-                    tree = arms.iter().find(|(v, _)| taken(v)).map_or(&**otherwise, |(_, arm)| arm);
+                    tree = match arms.iter().find(|(v, _)| taken(v)) {
+                        Some((v, arm)) => {
+                            path.push(Some(*v));
+                            arm
+                        }
+                        None if *exact => {
+                            path.push(Some(decision.as_int()));
+                            &Tree::Grow
+                        }
+                        None => {
+                            path.push(None);
+                            otherwise
+                        }
+                    };
                 }
             }
         };

@@ -12,6 +12,10 @@ pub enum Outcome {
     Closed(Box<Specialized>),
     /// The original function fails on these arguments: call it, and let it fail in its own words.
     Replay,
+    /// The tree has not grown this far: evaluate the program on along this path, then specialize again. Per decision
+    /// from the root: the value whose arm is taken (of a branch that is exact perhaps one without an arm), or `None`
+    /// for "otherwise".
+    Grow(Vec<Option<i64>>),
 }
 
 /// A closed graph, and what a call needs to use it.

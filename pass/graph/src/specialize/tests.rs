@@ -241,6 +241,7 @@ fn branch_on_float() -> Program {
     let tree = Tree::Branch {
         leaf: 0,
         on,
+        exact: false,
         arms: vec![(0, Tree::Leaf(1))],
         otherwise: Box::new(Tree::Leaf(0)),
     };
@@ -279,6 +280,7 @@ fn the_payload_of_an_option_is_read_only_after_its_discriminant_was_checked() {
     let tree = Tree::Branch {
         leaf: 1,
         on,
+        exact: false,
         arms: vec![(1, Tree::Leaf(0))],
         otherwise: Box::new(Tree::Leaf(1)),
     };
@@ -327,6 +329,7 @@ fn elements_of_a_vector_are_inputs_and_its_length_is_checked() {
     let tree = Tree::Branch {
         leaf: 0,
         on,
+        exact: false,
         arms: vec![(1, Tree::Leaf(0))],
         otherwise: Box::new(Tree::Replay),
     };
@@ -377,6 +380,27 @@ fn what_does_not_fit_is_left_to_the_original_function() {
 }
 
 #[test]
+fn where_the_tree_ends_the_outcome_is_the_path_to_grow() {
+    let mut g = Open::new();
+    let p = g.arg(0);
+    let n = g.load(p, 0, Type::Int(64));
+    let tree = |arms| Tree::Branch {
+        leaf: 0,
+        on: n,
+        exact: true,
+        arms,
+        otherwise: Box::new(Tree::Grow),
+    };
+    let leaf = g.leaf(&[]);
+    let host = Memory::default().word(place(0), 7);
+    let young = program(tree(vec![]), vec![leaf.clone()]);
+    assert_eq!(specialize(&young, &host, &Shapes), Ok(Outcome::Grow(vec![Some(7)])));
+    let grown = program(tree(vec![(7, Tree::Leaf(0))]), vec![leaf]);
+    let s = close(&grown, &host);
+    assert_eq!(s.prologue.run(&Memory::default().word(place(0), 8)), None);
+}
+
+#[test]
 fn lists_are_taken_apart() {
     let mut g = Open::new();
     let x = g.tensor_arg(0);
@@ -411,6 +435,7 @@ fn a_number_read_from_a_tensor_is_a_constant_for_what_follows_and_decides_nothin
     let tree = Tree::Branch {
         leaf: 0,
         on,
+        exact: false,
         arms: vec![(1, Tree::Replay)],
         otherwise: Box::new(Tree::Leaf(0)),
     };
