@@ -14,6 +14,7 @@ mod lanes;
 mod losses;
 mod matmul;
 mod normalisation;
+mod oracle;
 mod promote;
 mod reductions;
 mod run;
@@ -21,5 +22,6 @@ mod scalars;
 mod shape;
 mod tensor;
 
+pub use oracle::Shapes;
 pub use run::{EvalArg, InterpError, Value, eval_op, run, supports};
 pub use tensor::{Data, Tensor, count, round, strided_indices, strides, wrap};

@@ -166,7 +166,7 @@ pub fn run(graph: &Graph, inputs: &[Value]) -> Result<Vec<Value>, InterpError> {
         let args = inst
             .args
             .iter()
-            .map(|a| fill(a, &values))
+            .map(|a| fill(a, &|v| values[v.index()].clone().ok_or_else(|| undefined(v))))
             .collect::<Result<Vec<_>, _>>()?;
         let results = eval_op(inst.op, &args)?;
         define(graph, inst, results, &mut values)?;
@@ -227,8 +227,12 @@ fn narrow(i: i64, width: u8) -> i64 {
     }
 }
 
-fn fill(arg: &Arg, values: &[Option<Value>]) -> Result<EvalArg, InterpError> {
-    let get = |v: &crate::ir::Value| values[v.index()].clone().ok_or_else(|| undefined(*v));
+/// The argument with its values filled in.
+pub(super) fn fill(
+    arg: &Arg,
+    value: &dyn Fn(crate::ir::Value) -> Result<Value, InterpError>,
+) -> Result<EvalArg, InterpError> {
+    let get = |v: &crate::ir::Value| value(*v);
     Ok(match arg {
         Arg::None => EvalArg::None,
         Arg::Value(v) => match get(v)? {
@@ -254,7 +258,7 @@ fn fill(arg: &Arg, values: &[Option<Value>]) -> Result<EvalArg, InterpError> {
         Arg::Ints(items) => EvalArg::Ints(
             items
                 .iter()
-                .map(|a| match fill(a, values)? {
+                .map(|a| match fill(a, value)? {
                     EvalArg::Int(i) => Ok(i),
                     EvalArg::Bool(b) => Ok(i64::from(b)),
                     other => Err(InterpError::invalid(format!("{other:?} stands in a list of integers"))),
@@ -264,7 +268,7 @@ fn fill(arg: &Arg, values: &[Option<Value>]) -> Result<EvalArg, InterpError> {
         Arg::Floats(items) => EvalArg::Floats(
             items
                 .iter()
-                .map(|a| match fill(a, values)? {
+                .map(|a| match fill(a, value)? {
                     EvalArg::Float(x) => Ok(x),
                     EvalArg::Int(i) => Ok(i as f64),
                     other => Err(InterpError::invalid(format!("{other:?} stands in a list of floats"))),
