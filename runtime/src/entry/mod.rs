@@ -2,9 +2,11 @@
 //! only as the macros call them (the arguments are those of the function that was requested).
 
 mod pull;
+mod rule;
 mod shim;
 
 pub use pull::Pull;
+pub use rule::{Ran, Rule, call_with_rule, inactive, op, rule_of};
 pub use shim::{Arguments, Callable, MOST_PARAMETERS, Shim, instance_of, request, shim_of};
 
 use crate::differentiable::{Differentiable, Leaf, Leaves, Source};

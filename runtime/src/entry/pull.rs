@@ -109,7 +109,7 @@ impl<C: Differentiable<Cotangent = C>> Pull<C> {
     }
 }
 
-fn read(place: Place) -> Number {
+pub(super) fn read(place: Place) -> Number {
     // SAFETY: the leaves of a seed that the caller still holds.
     unsafe {
         match place {

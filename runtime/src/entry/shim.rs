@@ -53,6 +53,19 @@ arities!([A0 0] A1 1 A2 2 A3 3 A4 4 A5 5 A6 6 A7 7 A8 8 A9 9 A10 10 A11 11 A12 1
 /// The most parameters a differentiable function can have.
 pub const MOST_PARAMETERS: usize = 24;
 
+/// A value of the type of a function item, which has no bytes.
+///
+/// # Safety
+/// A value of the type exists.
+pub(super) unsafe fn item<F: Copy>() -> &'static F
+where
+    F: 'static,
+{
+    const { assert!(size_of::<F>() == 0, "a shim is for a function item") };
+    // SAFETY: there is such a value, and reading it reads no byte.
+    unsafe { std::ptr::NonNull::<F>::dangling().as_ref() }
+}
+
 unsafe extern "C-unwind" fn shim<F: Callable<A, R>, A, R>(args: *const *const (), out: *mut ()) {
     const { assert!(size_of::<F>() == 0, "a shim is for a function item") };
     // SAFETY: a function item has no bytes, and `shim_of` was given one.

@@ -1,0 +1,45 @@
+//! The attributes of Cotangent. The crate `cotangent` documents and re-exports them.
+//!
+//! [`signature`] reads a function and decides what is differentiated, [`module`] writes the module of entry points,
+//! [`derive`] and [`custom`] are the other attributes.
+
+mod attribute;
+mod custom;
+mod derive;
+mod module;
+mod place;
+mod signature;
+mod types;
+
+use proc_macro::TokenStream;
+
+/// Makes a module of derivatives beside a function: see the documentation of the crate `cotangent`.
+#[proc_macro_attribute]
+pub fn differentiable(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    attribute::expand(arguments.into(), item.into()).into()
+}
+
+/// Makes a struct or an enum of tensors and floats differentiable; other fields are constants, marked `#[constant]`
+/// where their type is not known.
+#[proc_macro_derive(Differentiable, attributes(constant))]
+pub fn derive_differentiable(item: TokenStream) -> TokenStream {
+    derive::expand(item.into()).into()
+}
+
+/// Gives a function a derivative of its own: `#[custom_vjp(forward = f_fwd, backward = f_bwd)]`.
+#[proc_macro_attribute]
+pub fn custom_vjp(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    custom::custom_vjp(arguments.into(), item.into()).into()
+}
+
+/// Makes what a function returns and writes constant for the derivative.
+#[proc_macro_attribute]
+pub fn inactive(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    custom::inactive(arguments.into(), item.into()).into()
+}
+
+/// Says that a function's body is a known operation: `#[op(matmul)]`.
+#[proc_macro_attribute]
+pub fn op(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    custom::op(arguments.into(), item.into()).into()
+}

@@ -1,0 +1,193 @@
+//! Functions with a derivative of their own, and other marks that the pass reads.
+//!
+//! What the pass sees, and what it is to make of it:
+//!
+//! * `cotangent_custom_vjp(rule, args, out)`, called by every function that has a rule. `rule` is the address of a
+//!   constant [`Rule`], whose first two fields are its description (address and length of JSON text, as in a request);
+//!   `args` is an array of addresses of the argument values, `out` the place of the result. Natively it runs
+//!   `rule.primal(args, out)`. The evaluator does not enter it: it makes one opaque node, whose inputs are the leaves
+//!   of the arguments and whose outputs are the tensors and floats at `out`. At run time the engine rebuilds `args` and
+//!   a place for the result, calls [`Rule::run`], and keeps the [`Ran`]; [`Ran::pullback`] turns seeds (one per output
+//!   leaf) into cotangents (one per leaf of the parameters with `"wrt":true`). Which arguments it can rebuild from
+//!   leaves follows from `params[i].ty` in the description: `& Tensor`, `Tensor`, `f64`, `f32` and integers are enough.
+//! * `cotangent_inactive()`, first in a function: what the function returns and writes is constant. Its tensor ops have
+//!   no derivative until it returns.
+//! * `cotangent_op(name, len)`, first in a function: its body is the named operation.
+//! * `cotangent_stop_gradient_f64(x)` and `_f32`: the identity, of derivative zero.
+
+use super::shim::{Arguments, Callable, Shim, shim_of};
+use crate::differentiable::{Differentiable, Leaf, Leaves, Number, Source};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::sync::{Mutex, PoisonError};
+
+/// A derivative that a user wrote.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Rule {
+    description: *const u8,
+    description_len: usize,
+    primal: Shim,
+    forward: unsafe fn(args: *const *const (), out: *mut ()) -> Box<dyn Backward>,
+    outputs: unsafe fn(out: *const (), leaves: &mut Leaves),
+}
+
+/// A rule's forward half that was run.
+pub struct Ran(Box<dyn Backward>);
+
+impl std::fmt::Debug for Ran {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ran")
+    }
+}
+
+impl Rule {
+    /// Its description, as JSON.
+    pub fn description(&self) -> &'static str {
+        // SAFETY: `rule_of` took the parts from a string of the program.
+        unsafe {
+            std::str::from_utf8_unchecked(std::slice::from_raw_parts(self.description, self.description_len))
+        }
+    }
+
+    /// Runs the forward half: arguments are moved out of their places, the result is written to `out`.
+    ///
+    /// # Safety
+    /// `args` are addresses of arguments of the function, `out` is a place for its result.
+    pub unsafe fn run(&self, args: *const *const (), out: *mut ()) -> Ran {
+        // SAFETY: as the caller promises.
+        Ran(unsafe { (self.forward)(args, out) })
+    }
+
+    /// The leaves of a result.
+    ///
+    /// # Safety
+    /// `out` holds a result of the function.
+    pub unsafe fn outputs(&self, out: *const ()) -> Vec<Leaf> {
+        let mut leaves = Leaves::default();
+        // SAFETY: as the caller promises.
+        unsafe { (self.outputs)(out, &mut leaves) };
+        leaves.into_vec()
+    }
+}
+
+impl Ran {
+    /// One seed per leaf of the result in, one cotangent per leaf of the differentiated parameters out. Any number of
+    /// times.
+    pub fn pullback(&self, seeds: Vec<Number>) -> Vec<Number> {
+        self.0.call(seeds)
+    }
+}
+
+trait Backward: Send + Sync {
+    fn call(&self, seeds: Vec<Number>) -> Vec<Number>;
+}
+
+struct Residuals<S, D, B> {
+    /// Residuals, and a seed with the structure of the result.
+    kept: Mutex<(S, D)>,
+    backward: B,
+}
+
+impl<S, D, C, B> Backward for Residuals<S, D, (B, std::marker::PhantomData<fn() -> C>)>
+where
+    S: Clone + Send,
+    D: Differentiable<Cotangent = D> + Send,
+    C: Differentiable,
+    B: Fn(S, D) -> C + Send + Sync,
+{
+    fn call(&self, seeds: Vec<Number>) -> Vec<Number> {
+        let (residuals, seed) = {
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            (kept.0.clone(), kept.1.cotangent(&mut Source::Numbers(seeds.into_iter())))
+        };
+        let cotangents = (self.backward.0)(residuals, seed);
+        let mut leaves = Leaves::default();
+        leaves.of(0, &cotangents);
+        leaves.into_vec().iter().map(|leaf| super::pull::read(leaf.place)).collect()
+    }
+}
+
+unsafe fn forward<A, R, S, C, F, B>(args: *const *const (), out: *mut ()) -> Box<dyn Backward>
+where
+    R: Differentiable<Cotangent: Send + 'static>,
+    S: Clone + Send + 'static,
+    C: Differentiable + 'static,
+    F: Callable<A, (R, S)> + Copy,
+    B: Fn(S, R::Cotangent) -> C + Copy + Send + Sync + 'static,
+{
+    // SAFETY: `rule_of` was given the two functions, which have no bytes.
+    let (forward, backward) = unsafe { (super::shim::item::<F>(), super::shim::item::<B>()) };
+    // SAFETY: the caller passes addresses of the arguments.
+    let (result, residuals) = unsafe { forward.call(args) };
+    let seed = result.cotangent(&mut Source::Nothing);
+    // SAFETY: `out` is a place for the result.
+    unsafe { out.cast::<R>().write(result) };
+    Box::new(Residuals {
+        kept: Mutex::new((residuals, seed)),
+        backward: (*backward, std::marker::PhantomData::<fn() -> C>),
+    })
+}
+
+unsafe fn outputs<R: Differentiable>(out: *const (), leaves: &mut Leaves) {
+    // SAFETY: the caller has a result there.
+    leaves.of(Leaf::RETURN, unsafe { &*out.cast::<R>() });
+}
+
+/// The rule of a function: its body, `forward(args..) -> (result, residuals)`, `backward(residuals, seed) -> cotangents`.
+pub const fn rule_of<A, R, S, C, P, F, B>(description: &'static str, primal: P, _: F, _: B) -> Rule
+where
+    R: Differentiable<Cotangent: Send + 'static>,
+    S: Clone + Send + 'static,
+    C: Differentiable + 'static,
+    P: Callable<A, R> + Copy,
+    F: Callable<A, (R, S)> + Copy,
+    B: Fn(S, R::Cotangent) -> C + Copy + Send + Sync + 'static,
+{
+    Rule {
+        description: description.as_ptr(),
+        description_len: description.len(),
+        primal: shim_of::<A, R, P>(primal),
+        forward: forward::<A, R, S, C, F, B>,
+        outputs: outputs::<R>,
+    }
+}
+
+/// A call of a function that has a rule.
+#[inline]
+pub fn call_with_rule<A: Arguments, R>(rule: &'static Rule, args: A) -> R {
+    let args = ManuallyDrop::new(args);
+    let mut out = MaybeUninit::<R>::uninit();
+    args.addresses(|args| cotangent_custom_vjp(rule, args.as_ptr(), out.as_mut_ptr().cast()));
+    // SAFETY: the function returned, so it wrote the result.
+    unsafe { out.assume_init() }
+}
+
+/// The marker of a function with a rule; natively, a call of its body.
+#[inline(never)]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn cotangent_custom_vjp(rule: *const Rule, args: *const *const (), out: *mut ()) {
+    // SAFETY: `call_with_rule` passes a rule with arguments of its function.
+    unsafe { ((*rule).primal)(args, out) };
+}
+
+/// Marks a function as constant for the derivative.
+#[inline(always)]
+pub fn inactive() {
+    cotangent_inactive();
+}
+
+/// The marker of an inactive function.
+#[inline(never)]
+#[unsafe(no_mangle)]
+pub extern "C" fn cotangent_inactive() {}
+
+/// Marks a function whose body is a known operation.
+#[inline(always)]
+pub fn op(name: &'static str) {
+    cotangent_op(name.as_ptr(), name.len());
+}
+
+/// The marker of a known operation.
+#[inline(never)]
+#[unsafe(no_mangle)]
+pub extern "C" fn cotangent_op(_name: *const u8, _len: usize) {}
