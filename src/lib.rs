@@ -1,1 +1,33 @@
-//! Cotangent differentiates compiled Rust.
+//! Cotangent differentiates compiled Rust: functions over [`tch`](https://docs.rs/tch) tensors and over floats.
+//!
+//! ```no_run
+//! use cotangent::differentiable;
+//! use tch::{Kind, Tensor};
+//!
+//! #[differentiable(wrt(w, b))]
+//! fn loss(x: &Tensor, y: &Tensor, w: &Tensor, b: &Tensor) -> Tensor {
+//!     let d = x.matmul(w) + b - y;
+//!     (&d * &d).sum(Kind::Float) / (2.0 * x.size()[0] as f64)
+//! }
+//!
+//! # let [x, y, w, b] = [(); 4].map(|()| Tensor::new());
+//! let (value, cotangents) = loss::value_and_grad(&x, &y, &w, &b);
+//! println!("{value:?} {:?} {:?}", cotangents.w, cotangents.b);
+//! loss::autograd(&x, &y, &w, &b).backward();
+//! ```
+//!
+//! Build with `cargo cotangent build`. In a plain build the function itself works, and its derivatives say what to do.
+
+pub use cotangent_macros::{Differentiable, custom_vjp, differentiable, inactive, op};
+pub use cotangent_runtime::{Differentiable, Error, stop_gradient};
+
+/// What macro-made code calls. Not part of the public interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use cotangent_runtime::differentiable::{Leaf, Leaves, Source};
+    pub use cotangent_runtime::entry::{
+        Pull, autograd, call_with_rule, inactive, instance_of, jvp, op, request, rule_of, shim_of, unwrap,
+        value_and_grad, vjp,
+    };
+    pub use cotangent_runtime::function::Function;
+}

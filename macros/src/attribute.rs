@@ -62,15 +62,26 @@ fn on_function(arguments: TokenStream, function: &ItemFn) -> syn::Result<TokenSt
 /// The block without the attributes of its methods, and a module for each of them.
 fn on_block(arguments: TokenStream, mut block: ItemImpl) -> syn::Result<TokenStream> {
     if !arguments.is_empty() {
-        return Err(Error::new(arguments.span(), "on an `impl` block the attribute has no arguments: they go on its methods"));
+        return Err(Error::new(
+            arguments.span(),
+            "on an `impl` block the attribute has no arguments: they go on its methods",
+        ));
     }
     if block.trait_.is_some() {
         return Err(Error::new(block.self_ty.span(), IN_TRAIT));
     }
     let Type::Path(path) = types::behind_references(&block.self_ty) else {
-        return Err(Error::new(block.self_ty.span(), "the methods of a type without a name are not differentiable"));
+        return Err(Error::new(
+            block.self_ty.span(),
+            "the methods of a type without a name are not differentiable",
+        ));
     };
-    let prefix = path.path.segments.last().map(|last| snake(&plain(&last.ident))).unwrap_or_default();
+    let prefix = path
+        .path
+        .segments
+        .last()
+        .map(|last| snake(&plain(&last.ident)))
+        .unwrap_or_default();
     let (this, generics) = (block.self_ty.clone(), block.generics.clone());
     let around = Block {
         this: &this,
@@ -81,7 +92,9 @@ fn on_block(arguments: TokenStream, mut block: ItemImpl) -> syn::Result<TokenStr
     let mut marked = 0;
     for item in &mut block.items {
         let ImplItem::Fn(method) = item else { continue };
-        let Some(at) = method.attrs.iter().position(is_ours) else { continue };
+        let Some(at) = method.attrs.iter().position(is_ours) else {
+            continue;
+        };
         let attribute = method.attrs.remove(at);
         marked += 1;
         made.push(options(&attribute).and_then(|options| {
@@ -95,13 +108,20 @@ fn on_block(arguments: TokenStream, mut block: ItemImpl) -> syn::Result<TokenStr
         let what = "no method of this block has `#[differentiable]`: put it on those to differentiate, too";
         return Err(Error::new(block.self_ty.span(), what));
     }
-    let made: TokenStream = made.into_iter().map(|made| made.unwrap_or_else(Error::into_compile_error)).collect();
+    let made: TokenStream = made
+        .into_iter()
+        .map(|made| made.unwrap_or_else(Error::into_compile_error))
+        .collect();
     let block = block.to_token_stream();
     Ok(quote!(#block #made))
 }
 
 fn is_ours(attribute: &Attribute) -> bool {
-    attribute.path().segments.last().is_some_and(|last| last.ident == "differentiable")
+    attribute
+        .path()
+        .segments
+        .last()
+        .is_some_and(|last| last.ident == "differentiable")
 }
 
 fn options(attribute: &Attribute) -> syn::Result<Options> {
@@ -131,7 +151,12 @@ mod tests {
 
     #[test]
     fn names_of_types_in_snake_case() {
-        for (camel, expected) in [("Model", "model"), ("LinearLayer", "linear_layer"), ("MLP", "mlp"), ("V2Net", "v2_net")] {
+        for (camel, expected) in [
+            ("Model", "model"),
+            ("LinearLayer", "linear_layer"),
+            ("MLP", "mlp"),
+            ("V2Net", "v2_net"),
+        ] {
             assert_eq!(snake(camel), expected);
         }
     }

@@ -52,7 +52,10 @@ pub(crate) fn custom_vjp(arguments: TokenStream, item: TokenStream) -> TokenStre
 /// The function with its body in a function of its own, to which a marker call leads.
 fn with_rule(rule: &Rule, function: &ItemFn) -> syn::Result<TokenStream> {
     if let Some(receiver) = function.sig.receiver() {
-        return Err(Error::new(receiver.span(), "a method cannot have a rule: give it to a free function"));
+        return Err(Error::new(
+            receiver.span(),
+            "a method cannot have a rule: give it to a free function",
+        ));
     }
     let signature = Signature::new(Options::default(), &function.attrs, &function.vis, &function.sig, None)?;
     if let Some(param) = signature.params.iter().find(|param| param.mutable) {
@@ -93,8 +96,13 @@ fn with_rule(rule: &Rule, function: &ItemFn) -> syn::Result<TokenStream> {
         syn::ReturnType::Default => quote!(()),
         syn::ReturnType::Type(_, ty) => ty.to_token_stream(),
     };
-    let cotangents: Vec<TokenStream> =
-        signature.params.iter().zip(&types).filter(|(param, _)| param.wrt).map(|(_, ty)| cotangent_of(ty)).collect();
+    let cotangents: Vec<TokenStream> = signature
+        .params
+        .iter()
+        .zip(&types)
+        .filter(|(param, _)| param.wrt)
+        .map(|(_, ty)| cotangent_of(ty))
+        .collect();
     let gives = match cotangents.as_slice() {
         [one] => one.clone(),
         many => quote!((#(#many),*)),

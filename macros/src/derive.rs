@@ -8,7 +8,9 @@ use syn::{Data, DeriveInput, Error, Field, Fields, GenericParam, Ident, Type, pa
 
 /// Expands the derive.
 pub(crate) fn expand(item: TokenStream) -> TokenStream {
-    syn::parse2::<DeriveInput>(item).and_then(|input| implementation(&input)).unwrap_or_else(Error::into_compile_error)
+    syn::parse2::<DeriveInput>(item)
+        .and_then(|input| implementation(&input))
+        .unwrap_or_else(Error::into_compile_error)
 }
 
 fn implementation(input: &DeriveInput) -> syn::Result<TokenStream> {
@@ -63,7 +65,10 @@ fn arm(path: TokenStream, fields: &Fields) -> syn::Result<(TokenStream, TokenStr
     let mut cotangent = Vec::new();
     for (at, field) in fields.iter().enumerate() {
         let local: Ident = format_ident!("field_{at}", span = proc_macro2::Span::mixed_site());
-        let member = field.ident.clone().map_or_else(|| syn::Member::from(at), syn::Member::from);
+        let member = field
+            .ident
+            .clone()
+            .map_or_else(|| syn::Member::from(at), syn::Member::from);
         let ty = &field.ty;
         pattern.push(quote!(#member: ref #local));
         if is_constant(field)? {
@@ -88,7 +93,11 @@ fn arm(path: TokenStream, fields: &Fields) -> syn::Result<(TokenStream, TokenStr
 /// Whether a field is marked as one without a derivative.
 fn is_constant(field: &Field) -> syn::Result<bool> {
     let mut marked = false;
-    for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("constant")) {
+    for attribute in field
+        .attrs
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("constant"))
+    {
         attribute.meta.require_path_only()?;
         marked = true;
     }

@@ -25,7 +25,11 @@ pub(crate) fn expand(signature: &Signature) -> TokenStream {
     let request = request(signature);
     let types = value_types(signature);
     let entries = entries(signature);
-    let seed = signature.params.iter().any(|param| param.seeded).then(|| quote!(__Seed as Seed,));
+    let seed = signature
+        .params
+        .iter()
+        .any(|param| param.seeded)
+        .then(|| quote!(__Seed as Seed,));
     let doc = format!("Derivatives of the function `{}`.", plain(module));
     quote! {
         #(#cfgs)*
@@ -66,7 +70,10 @@ pub(crate) fn description(signature: &Signature, suffix: &str) -> TokenStream {
         .iter()
         .map(|param| {
             let (name, ty) = (quoted(&plain(&param.name)), text(&param.ty));
-            format!(r#"{{"name":{name},"ty":{ty},"wrt":{},"mutable":{}}}"#, param.wrt, param.mutable)
+            format!(
+                r#"{{"name":{name},"ty":{ty},"wrt":{},"mutable":{}}}"#,
+                param.wrt, param.mutable
+            )
         })
         .collect();
     let rest = format!(
@@ -95,7 +102,13 @@ fn quoted(text: &str) -> String {
 
 /// `__request`, the marker, and `__function`, which remembers the answer.
 fn request(signature: &Signature) -> TokenStream {
-    let Signature { callee, generics, turbofish, ret, .. } = signature;
+    let Signature {
+        callee,
+        generics,
+        turbofish,
+        ret,
+        ..
+    } = signature;
     let params = signature.params.iter().map(|param| &param.ty);
     let shim = quote!(const { ::cotangent::__private::shim_of::<(#(#params,)*), #ret, _>(#callee) });
     let wheres = &generics.where_clause;
@@ -208,7 +221,11 @@ fn seed(signature: &Signature) -> (TokenStream, TokenStream, TokenStream) {
             #(#[doc = #docs] pub #names: #cotangents,)*
         }
     };
-    (seed, quote!(__Seed), quote!(#ret_leaves #(leaves.of(#at, &seed.#names);)*))
+    (
+        seed,
+        quote!(__Seed),
+        quote!(#ret_leaves #(leaves.of(#at, &seed.#names);)*),
+    )
 }
 
 /// The entry points and their `try_` twins.
@@ -284,11 +301,19 @@ fn entries(signature: &Signature) -> TokenStream {
 /// values.
 fn closures(signature: &Signature) -> (TokenStream, TokenStream, TokenStream) {
     let at = |keep: fn(&Param) -> bool| {
-        let kept = signature.params.iter().enumerate().filter(move |(_, param)| keep(param));
+        let kept = signature
+            .params
+            .iter()
+            .enumerate()
+            .filter(move |(_, param)| keep(param));
         kept.map(|(at, _)| Literal::usize_unsuffixed(at)).collect::<Vec<_>>()
     };
     let (wrt, finals) = (at(|param| param.wrt), at(|param| param.seeded));
-    let names = signature.params.iter().filter(|param| param.wrt).map(|param| &param.name);
+    let names = signature
+        .params
+        .iter()
+        .filter(|param| param.wrt)
+        .map(|param| &param.name);
     (
         quote!(|args, leaves| { #(leaves.of(#wrt, &args.#wrt);)* }),
         quote!(|args, source| __Cotangents {
@@ -308,7 +333,9 @@ fn twins(
     body: &TokenStream,
 ) -> TokenStream {
     let (name, twin) = (format_ident!("{name}"), format_ident!("try_{name}"));
-    let Signature { generics, turbofish, .. } = signature;
+    let Signature {
+        generics, turbofish, ..
+    } = signature;
     let wheres = &generics.where_clause;
     let params = signature.params.iter().map(|param| {
         let Param { name, ty, .. } = param;
@@ -316,7 +343,12 @@ fn twins(
     });
     let params: Vec<TokenStream> = params.chain(extra.cloned()).collect();
     let tangents = extra.map(|_| Ident::new("tangents", Span::mixed_site()));
-    let names: Vec<&Ident> = signature.params.iter().map(|param| &param.name).chain(&tangents).collect();
+    let names: Vec<&Ident> = signature
+        .params
+        .iter()
+        .map(|param| &param.name)
+        .chain(&tangents)
+        .collect();
     let twin_doc = format!("{doc} Failures are returned.");
     quote! {
         #[doc = #doc]

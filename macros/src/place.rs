@@ -26,7 +26,12 @@ pub(crate) fn around(span: Span) -> Option<Around> {
 
 /// The same for a source text; lines count from one, columns from zero.
 fn around_in(source: &str, line: usize, column: usize) -> Option<Around> {
-    let offset = source.split_inclusive('\n').take(line.checked_sub(1)?).map(|l| l.chars().count()).sum::<usize>() + column;
+    let offset = source
+        .split_inclusive('\n')
+        .take(line.checked_sub(1)?)
+        .map(|l| l.chars().count())
+        .sum::<usize>()
+        + column;
     let text: Vec<char> = source.chars().collect();
     let mut braces: Vec<Option<Around>> = Vec::new();
     // What the next brace opens the body of.
@@ -46,7 +51,11 @@ fn around_in(source: &str, line: usize, column: usize) -> Option<Around> {
             }
             ';' => next = None,
             c if c.is_alphabetic() || c == '_' => {
-                let end = at + text[at..].iter().take_while(|c| c.is_alphanumeric() || **c == '_').count();
+                let end = at
+                    + text[at..]
+                        .iter()
+                        .take_while(|c| c.is_alphanumeric() || **c == '_')
+                        .count();
                 let word: String = text[at..end].iter().collect();
                 let opens = match word.as_str() {
                     // `fn(` is a type.
@@ -63,7 +72,11 @@ fn around_in(source: &str, line: usize, column: usize) -> Option<Around> {
         }
         at += 1;
     }
-    if braces.contains(&Some(Around::Function)) { Some(Around::Function) } else { braces.last().copied().flatten() }
+    if braces.contains(&Some(Around::Function)) {
+        Some(Around::Function)
+    } else {
+        braces.last().copied().flatten()
+    }
 }
 
 /// The end of the comment, string or character that starts at `at`, if one does.
@@ -144,7 +157,13 @@ mod tests {
 
     #[test]
     fn braces_in_text_and_comments_do_not_count() {
-        assert_eq!(found("fn f() { \"}\" ; '}'; /* } /* } */ */ // }\n here }"), Some(Around::Function));
-        assert_eq!(found("fn f<'a>(x: &'a str) { r#\"\"{\"#; '\\''; '{'; \"\\\"{\" } here"), None);
+        assert_eq!(
+            found("fn f() { \"}\" ; '}'; /* } /* } */ */ // }\n here }"),
+            Some(Around::Function)
+        );
+        assert_eq!(
+            found("fn f<'a>(x: &'a str) { r#\"\"{\"#; '\\''; '{'; \"\\\"{\" } here"),
+            None
+        );
     }
 }

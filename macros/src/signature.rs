@@ -7,7 +7,9 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
-use syn::{Attribute, Error, FnArg, GenericParam, Generics, Ident, Pat, ReturnType, Token, Type, Visibility, parse_quote};
+use syn::{
+    Attribute, Error, FnArg, GenericParam, Generics, Ident, Pat, ReturnType, Token, Type, Visibility, parse_quote,
+};
 
 /// The most parameters that the runtime's tuples take.
 const MOST_PARAMETERS: usize = 24;
@@ -25,7 +27,10 @@ impl Parse for Options {
         while !input.is_empty() {
             let word: Ident = input.parse()?;
             if word != "wrt" || options.wrt.is_some() {
-                return Err(Error::new(word.span(), "expected `wrt(..)`, once: `#[differentiable(wrt(x, y))]`"));
+                return Err(Error::new(
+                    word.span(),
+                    "expected `wrt(..)`, once: `#[differentiable(wrt(x, y))]`",
+                ));
             }
             let names;
             syn::parenthesized!(names in input);
@@ -130,10 +135,15 @@ impl Signature {
             .map(|(at, input)| param(at, input, &mut inwards))
             .collect::<syn::Result<Vec<Param>>>()?;
         if params.is_empty() {
-            return Err(Error::new(sig.paren_token.span.join(), "a function without parameters has no derivative"));
+            return Err(Error::new(
+                sig.paren_token.span.join(),
+                "a function without parameters has no derivative",
+            ));
         }
         if params.len() > MOST_PARAMETERS {
-            let what = format!("a differentiable function can have at most {MOST_PARAMETERS} parameters: group some in a struct");
+            let what = format!(
+                "a differentiable function can have at most {MOST_PARAMETERS} parameters: group some in a struct"
+            );
             return Err(Error::new(sig.paren_token.span.join(), what));
         }
         select(&mut params, options.wrt.as_deref(), sig)?;
@@ -142,7 +152,10 @@ impl Signature {
             ReturnType::Type(_, ty) => (**ty).clone(),
         };
         if types::has_impl_trait(&ret) || matches!(ret, Type::Never(_)) {
-            return Err(Error::new(ret.span(), "the result of a differentiable function must have a type that can be named"));
+            return Err(Error::new(
+                ret.span(),
+                "the result of a differentiable function must have a type that can be named",
+            ));
         }
         inwards.visit_type_mut(&mut ret);
         independent(&params, &ret, &generics)?;
@@ -157,12 +170,24 @@ impl Signature {
         let own: Vec<TokenStream> = sig.generics.params.iter().filter_map(argument).collect();
         Ok(Signature {
             module,
-            callee: if own.is_empty() { callee } else { quote!(#callee::<#(#own),*>) },
+            callee: if own.is_empty() {
+                callee
+            } else {
+                quote!(#callee::<#(#own),*>)
+            },
             vis: vis.clone(),
-            cfgs: attrs.iter().filter(|attr| attr.path().is_ident("cfg")).cloned().collect(),
+            cfgs: attrs
+                .iter()
+                .filter(|attr| attr.path().is_ident("cfg"))
+                .cloned()
+                .collect(),
             turbofish: {
                 let all: Vec<TokenStream> = generics.params.iter().filter_map(argument).collect();
-                if all.is_empty() { TokenStream::new() } else { quote!(::<#(#all),*>) }
+                if all.is_empty() {
+                    TokenStream::new()
+                } else {
+                    quote!(::<#(#all),*>)
+                }
             },
             generics,
             params,
@@ -184,9 +209,18 @@ pub(crate) fn plain(ident: &Ident) -> String {
 
 fn refuse_qualifiers(sig: &syn::Signature) -> syn::Result<()> {
     let refused = [
-        (sig.asyncness.map(|t| t.span), "an `async` function is not differentiable: its body runs elsewhere"),
-        (sig.unsafety.map(|t| t.span), "an `unsafe` function is not differentiable: its entry points would be safe"),
-        (sig.variadic.as_ref().map(Spanned::span), "a variadic function is not differentiable"),
+        (
+            sig.asyncness.map(|t| t.span),
+            "an `async` function is not differentiable: its body runs elsewhere",
+        ),
+        (
+            sig.unsafety.map(|t| t.span),
+            "an `unsafe` function is not differentiable: its entry points would be safe",
+        ),
+        (
+            sig.variadic.as_ref().map(Spanned::span),
+            "a variadic function is not differentiable",
+        ),
     ];
     match refused.into_iter().find_map(|(span, why)| Some((span?, why))) {
         Some((span, why)) => Err(Error::new(span, why)),
@@ -198,8 +232,15 @@ fn merged(own: &Generics, outer: Option<&Generics>) -> Generics {
     let Some(outer) = outer else { return own.clone() };
     let all = || outer.params.iter().chain(&own.params);
     let lifetime = |param: &&GenericParam| matches!(param, GenericParam::Lifetime(_));
-    let params = all().filter(lifetime).chain(all().filter(|param| !lifetime(param))).cloned().collect();
-    let predicates = [outer, own].into_iter().filter_map(|g| g.where_clause.as_ref()).flat_map(|w| w.predicates.clone());
+    let params = all()
+        .filter(lifetime)
+        .chain(all().filter(|param| !lifetime(param)))
+        .cloned()
+        .collect();
+    let predicates = [outer, own]
+        .into_iter()
+        .filter_map(|g| g.where_clause.as_ref())
+        .flat_map(|w| w.predicates.clone());
     let predicates: Punctuated<_, Token![,]> = predicates.collect();
     Generics {
         lt_token: Some(Default::default()),
@@ -237,7 +278,10 @@ fn param(at: usize, input: &FnArg, inwards: &mut types::Inwards<'_>) -> syn::Res
         }
     };
     if types::has_impl_trait(&ty) {
-        return Err(Error::new(ty.span(), "`impl Trait` hides the type: write a generic parameter instead"));
+        return Err(Error::new(
+            ty.span(),
+            "`impl Trait` hides the type: write a generic parameter instead",
+        ));
     }
     inwards.visit_type_mut(&mut ty);
     Ok(Param {
@@ -252,7 +296,9 @@ fn param(at: usize, input: &FnArg, inwards: &mut types::Inwards<'_>) -> syn::Res
 /// Decides what is differentiated, and which final values are outputs.
 fn select(params: &mut [Param], wrt: Option<&[Ident]>, sig: &syn::Signature) -> syn::Result<()> {
     match wrt {
-        None => params.iter_mut().for_each(|param| param.wrt = !types::is_constant(&param.ty)),
+        None => params
+            .iter_mut()
+            .for_each(|param| param.wrt = !types::is_constant(&param.ty)),
         Some(names) => {
             for name in names {
                 let known: Vec<String> = params.iter().map(|param| format!("`{}`", param.name)).collect();
@@ -280,12 +326,22 @@ fn select(params: &mut [Param], wrt: Option<&[Ident]>, sig: &syn::Signature) -> 
         param.seeded = param.mutable && !types::is_constant(&param.ty) && (param.wrt || types::is_known(&param.ty));
     }
     let seeded = params.iter().any(|param| param.seeded);
-    if let Some(param) = params.iter().find(|param| param.seeded && param.name == "ret").filter(|_| seeded) {
-        return Err(Error::new(param.name.span(), "the seed of the result is called `ret`: rename the parameter"));
+    if let Some(param) = params
+        .iter()
+        .find(|param| param.seeded && param.name == "ret")
+        .filter(|_| seeded)
+    {
+        return Err(Error::new(
+            param.name.span(),
+            "the seed of the result is called `ret`: rename the parameter",
+        ));
     }
     let unnamed = |param: &&Param| (param.wrt || param.seeded) && param.name.to_string().starts_with("argument_");
     if let Some(param) = params.iter().find(unnamed) {
-        return Err(Error::new(param.name.span(), "a differentiated parameter needs a name, which its cotangent will have"));
+        return Err(Error::new(
+            param.name.span(),
+            "a differentiated parameter needs a name, which its cotangent will have",
+        ));
     }
     Ok(())
 }
@@ -314,7 +370,9 @@ fn independent(params: &[Param], ret: &Type, generics: &Generics) -> syn::Result
     match types::mentions(ret, &names) {
         None => Ok(()),
         Some(name) => {
-            let what = format!("the seed would depend on the generic parameter `{name}`: differentiate a function that is not generic");
+            let what = format!(
+                "the seed would depend on the generic parameter `{name}`: differentiate a function that is not generic"
+            );
             Err(Error::new(ret.span(), what))
         }
     }

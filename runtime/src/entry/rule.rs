@@ -44,9 +44,7 @@ impl Rule {
     /// Its description, as JSON.
     pub fn description(&self) -> &'static str {
         // SAFETY: `rule_of` took the parts from a string of the program.
-        unsafe {
-            std::str::from_utf8_unchecked(std::slice::from_raw_parts(self.description, self.description_len))
-        }
+        unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(self.description, self.description_len)) }
     }
 
     /// Runs the forward half: arguments are moved out of their places, the result is written to `out`.
@@ -98,12 +96,19 @@ where
     fn call(&self, seeds: Vec<Number>) -> Vec<Number> {
         let (residuals, seed) = {
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            (kept.0.clone(), kept.1.cotangent(&mut Source::Numbers(seeds.into_iter())))
+            (
+                kept.0.clone(),
+                kept.1.cotangent(&mut Source::Numbers(seeds.into_iter())),
+            )
         };
         let cotangents = (self.backward.0)(residuals, seed);
         let mut leaves = Leaves::default();
         leaves.of(0, &cotangents);
-        leaves.into_vec().iter().map(|leaf| super::pull::read(leaf.place)).collect()
+        leaves
+            .into_vec()
+            .iter()
+            .map(|leaf| super::pull::read(leaf.place))
+            .collect()
     }
 }
 
@@ -124,7 +129,7 @@ where
     unsafe { out.cast::<R>().write(result) };
     Box::new(Residuals {
         kept: Mutex::new((residuals, seed)),
-        backward: (*backward, std::marker::PhantomData::<fn() -> C>),
+        backward: (backward, std::marker::PhantomData::<fn() -> C>),
     })
 }
 
@@ -165,7 +170,7 @@ pub fn call_with_rule<A: Arguments, R>(rule: &'static Rule, args: A) -> R {
 /// The marker of a function with a rule; natively, a call of its body.
 #[inline(never)]
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn cotangent_custom_vjp(rule: *const Rule, args: *const *const (), out: *mut ()) {
+extern "C-unwind" fn cotangent_custom_vjp(rule: *const Rule, args: *const *const (), out: *mut ()) {
     // SAFETY: `call_with_rule` passes a rule with arguments of its function.
     unsafe { ((*rule).primal)(args, out) };
 }
@@ -179,7 +184,7 @@ pub fn inactive() {
 /// The marker of an inactive function.
 #[inline(never)]
 #[unsafe(no_mangle)]
-pub extern "C" fn cotangent_inactive() {}
+extern "C" fn cotangent_inactive() {}
 
 /// Marks a function whose body is a known operation.
 #[inline(always)]
@@ -190,4 +195,4 @@ pub fn op(name: &'static str) {
 /// The marker of a known operation.
 #[inline(never)]
 #[unsafe(no_mangle)]
-pub extern "C" fn cotangent_op(_name: *const u8, _len: usize) {}
+extern "C" fn cotangent_op(_name: *const u8, _len: usize) {}

@@ -57,19 +57,15 @@ pub const MOST_PARAMETERS: usize = 24;
 ///
 /// # Safety
 /// A value of the type exists.
-pub(super) unsafe fn item<F: Copy>() -> &'static F
-where
-    F: 'static,
-{
+pub(super) unsafe fn item<F: Copy>() -> F {
     const { assert!(size_of::<F>() == 0, "a shim is for a function item") };
     // SAFETY: there is such a value, and reading it reads no byte.
-    unsafe { std::ptr::NonNull::<F>::dangling().as_ref() }
+    unsafe { std::ptr::NonNull::<F>::dangling().read() }
 }
 
-unsafe extern "C-unwind" fn shim<F: Callable<A, R>, A, R>(args: *const *const (), out: *mut ()) {
-    const { assert!(size_of::<F>() == 0, "a shim is for a function item") };
-    // SAFETY: a function item has no bytes, and `shim_of` was given one.
-    let function = unsafe { std::ptr::NonNull::<F>::dangling().as_ref() };
+unsafe extern "C-unwind" fn shim<F: Callable<A, R> + Copy, A, R>(args: *const *const (), out: *mut ()) {
+    // SAFETY: `shim_of` was given the function.
+    let function = unsafe { item::<F>() };
     // SAFETY: the caller passes addresses of the arguments.
     let result = unsafe { function.call(args) };
     // SAFETY: `out` is a place for the result.
