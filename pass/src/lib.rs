@@ -4,3 +4,5 @@
 //! functions raised to tensor graphs, embeds the result in the program and links it natively.
 
 pub mod capture;
+mod llvm;
+pub mod raise;

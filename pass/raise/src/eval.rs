@@ -1,6 +1,7 @@
 //! The evaluator's loop: frames, blocks, instructions.
 
 use crate::code::{BlockId, Callee, Code, Const, Func, Inst, Loader, Operand, Symbol, Ty};
+use crate::explore::Request;
 use crate::memory::{Cell, Object, Odd, Piece, Read};
 use crate::scalar::{Scalars, Unmodelled};
 use crate::trace::Trace;
@@ -21,7 +22,7 @@ pub enum Choice {
 
 /// Why an evaluation ended before the function returned.
 #[derive(Clone, Debug)]
-pub enum Stop {
+pub(crate) enum Stop {
     /// The function panics or exits here.
     Replay,
     /// A decision is open.
@@ -36,11 +37,11 @@ pub enum Stop {
 }
 
 /// Result of a step.
-pub type Flow<T> = Result<T, Stop>;
+pub(crate) type Flow<T> = Result<T, Stop>;
 
 /// A C tensor that the function made.
 #[derive(Clone, Debug)]
-pub struct Handle {
+pub(crate) struct Handle {
     /// The tensor.
     pub value: Value,
     /// Freed already.
@@ -53,7 +54,7 @@ const MAX_DEPTH: usize = 1500;
 const MAX_STEPS: u64 = 5_000_000;
 
 /// One evaluation of a function.
-pub struct Eval<'a> {
+pub(crate) struct Eval<'a> {
     pub(crate) loader: &'a dyn Loader,
     pub(crate) trace: Trace,
     pub(crate) objects: Vec<Object>,
@@ -67,6 +68,9 @@ pub struct Eval<'a> {
     pub(crate) freed: Vec<(Value, u64, u64)>,
     pub(crate) grad_enabled: bool,
     pub(crate) refusals: Vec<Refusal>,
+    /// The evaluation looks for a request and ends at the marker.
+    pub(crate) seeks_request: bool,
+    pub(crate) request: Option<Request>,
     globals: HashMap<Symbol, usize>,
     prefix: &'a [Choice],
     /// Decisions taken so far: the scalar and the way.
@@ -79,7 +83,7 @@ pub struct Eval<'a> {
 
 impl<'a> Eval<'a> {
     /// An evaluation that follows `prefix` and then asks.
-    pub fn new(name: &str, loader: &'a dyn Loader, prefix: &'a [Choice]) -> Self {
+    pub(crate) fn new(name: &str, loader: &'a dyn Loader, prefix: &'a [Choice]) -> Self {
         Self {
             loader,
             trace: Trace::new(name),
@@ -93,6 +97,8 @@ impl<'a> Eval<'a> {
             freed: vec![],
             grad_enabled: true,
             refusals: vec![],
+            seeks_request: false,
+            request: None,
             globals: HashMap::new(),
             prefix,
             taken: vec![],
@@ -103,7 +109,7 @@ impl<'a> Eval<'a> {
     }
 
     /// Calls a function of the program.
-    pub fn call(&mut self, func: &Rc<Func>, args: Vec<Val>) -> Flow<Val> {
+    pub(crate) fn call(&mut self, func: &Rc<Func>, args: Vec<Val>) -> Flow<Val> {
         if self.stack.len() >= MAX_DEPTH {
             return self.refuse("calls nest too deeply to follow: recursion whose depth is known at run time only");
         }

@@ -5,7 +5,8 @@
 //! choices that the running program makes ([`extend`]).
 
 use crate::code::{Loader, Symbol};
-use crate::eval::{Choice, Eval, Stop};
+use crate::eval::{Eval, Stop};
+pub use crate::eval::Choice;
 use crate::memory::{Cell, Object};
 use crate::value::{Base, Ptr, Val};
 use cotangent_graph::ir::{Arg, Type, Value};
@@ -115,6 +116,22 @@ fn descend<'t>(tree: &'t mut Tree, path: &[Choice]) -> Option<&'t mut Tree> {
         }
     };
     descend(next, rest)
+}
+
+/// Reads a request: evaluates the zero-argument function that makes it, up to its call of the marker.
+///
+/// # Errors
+/// If the function does more than pass constants to the marker.
+pub fn find_request(thunk: &Symbol, loader: &dyn Loader) -> Result<Request, String> {
+    let body = loader.function(thunk).ok_or("it has no body")?;
+    let mut eval = Eval::new(thunk, loader, &[]);
+    eval.seeks_request = true;
+    let stop = eval.call(&body, vec![]);
+    if let (Err(Stop::Replay), Some(request)) = (stop, eval.request.take()) {
+        return Ok(request);
+    }
+    let why = eval.refusals.first().map_or("it returns without a request", |r| r.message.as_str());
+    Err(format!("the request cannot be read: {why}"))
 }
 
 struct Explorer<'a> {

@@ -2,6 +2,7 @@
 
 use crate::code::{Symbol, Ty};
 use crate::eval::{Eval, Flow, Stop};
+use crate::explore::Request;
 use crate::memory::Object;
 use crate::value::{Base, Ptr, Val};
 use cotangent_graph::ir::Arg;
@@ -50,6 +51,7 @@ impl Eval<'_> {
             "strlen" => return self.strlen(&args[0]),
             "free" => return self.c_free(&args[0]),
             "cotangent_stop_gradient_f64" | "cotangent_stop_gradient_f32" => return self.stop_gradient(&args[0], ret),
+            "cotangent_request" if self.seeks_request => return self.read_request(&args),
             "cotangent_request" => {
                 return self.refuse(
                     "it asks for a derivative of another function: nested differentiation of tensor functions is not \
@@ -71,6 +73,30 @@ impl Eval<'_> {
             "it calls `{}`, whose code Cotangent does not have; move the call out of the differentiable function",
             demangle(name)
         ))
+    }
+
+    /// The marker: description, instance, shim.
+    fn read_request(&mut self, args: &[Val]) -> Flow<Val> {
+        let description = self.text(&args[0], &args[1])?;
+        let instance = self.text(&args[2], &args[3])?;
+        let Val::Ptr(Ptr {
+            base: Base::Func(shim),
+            off: 0,
+        }) = &args[4]
+        else {
+            return self.refuse("the shim is not a function of the program");
+        };
+        let Ok(json) = serde_json::from_str::<serde_json::Value>(&description) else {
+            return self.refuse("the description is not JSON");
+        };
+        let name = json["name"].as_str().unwrap_or_default();
+        self.request = Some(Request {
+            key: if instance.is_empty() { name.to_string() } else { format!("{name}<{instance}>") },
+            params: json["params"].as_array().map_or(0, Vec::len),
+            description,
+            shim: shim.clone(),
+        });
+        Err(Stop::Replay)
     }
 
     fn allocator(&mut self, kind: u64, args: &[Val]) -> Flow<Val> {

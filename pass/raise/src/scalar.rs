@@ -7,7 +7,7 @@ use cotangent_graph::ir::{Arg, Loc, Value};
 
 /// An operation that has no meaning on these operands; the text names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unmodelled(pub String);
+pub(crate) struct Unmodelled(pub(crate) String);
 
 type Result<T> = std::result::Result<T, Unmodelled>;
 
@@ -16,16 +16,16 @@ fn unmodelled<T>(what: impl Into<String>) -> Result<T> {
 }
 
 /// Scalar arithmetic over a trace, at one place of the source.
-pub struct Scalars<'a> {
+pub(crate) struct Scalars<'a> {
     /// The trace.
-    pub trace: &'a mut Trace,
+    pub(crate) trace: &'a mut Trace,
     /// Where.
-    pub loc: Option<Loc>,
+    pub(crate) loc: Option<Loc>,
 }
 
 impl Scalars<'_> {
     /// Emits a scalar instruction.
-    pub fn emit(&mut self, op: &'static str, args: Vec<Arg>, ty: &Ty) -> Result<Val> {
+    pub(crate) fn emit(&mut self, op: &'static str, args: Vec<Arg>, ty: &Ty) -> Result<Val> {
         let Some(t) = scalar_type(ty) else {
             return unmodelled(format!("`{op}` on {ty:?}"));
         };
@@ -34,7 +34,7 @@ impl Scalars<'_> {
     }
 
     /// The value of a scalar, which a decision may have fixed.
-    pub fn known(&self, v: Value, ty: &Ty) -> Val {
+    pub(crate) fn known(&self, v: Value, ty: &Ty) -> Val {
         match (self.trace.known.get(&v), ty) {
             (Some(x), Ty::Int(bits)) => Val::signed(i128::from(*x), *bits),
             (Some(x), Ty::Ptr) => Val::Ptr(Ptr {
@@ -47,7 +47,7 @@ impl Scalars<'_> {
     }
 
     /// A value as an argument; addresses of host memory become their number.
-    pub fn arg(&mut self, v: &Val) -> Result<Arg> {
+    pub(crate) fn arg(&mut self, v: &Val) -> Result<Arg> {
         if let Some(a) = v.as_arg() {
             return Ok(a);
         }
@@ -69,7 +69,7 @@ impl Scalars<'_> {
     }
 
     /// A binary operation by LLVM's opcode.
-    pub fn binary(&mut self, op: &str, a: &Val, b: &Val, ty: &Ty) -> Result<Val> {
+    pub(crate) fn binary(&mut self, op: &str, a: &Val, b: &Val, ty: &Ty) -> Result<Val> {
         if matches!(a, Val::Undef) || matches!(b, Val::Undef) {
             return Ok(Val::Undef);
         }
@@ -150,7 +150,7 @@ impl Scalars<'_> {
     }
 
     /// Comparison of integers or addresses.
-    pub fn icmp(&mut self, pred: &str, a: &Val, b: &Val) -> Result<Val> {
+    pub(crate) fn icmp(&mut self, pred: &str, a: &Val, b: &Val) -> Result<Val> {
         if matches!(a, Val::Undef) || matches!(b, Val::Undef) {
             return Ok(Val::Undef);
         }
@@ -191,7 +191,7 @@ impl Scalars<'_> {
     }
 
     /// Comparison of floats.
-    pub fn fcmp(&mut self, pred: &str, a: &Val, b: &Val) -> Result<Val> {
+    pub(crate) fn fcmp(&mut self, pred: &str, a: &Val, b: &Val) -> Result<Val> {
         if let (Some(x), Some(y)) = (float(a), float(b)) {
             return Ok(Val::bool(compare_floats(pred, x, y)));
         }
@@ -203,7 +203,7 @@ impl Scalars<'_> {
     }
 
     /// Negation of a float.
-    pub fn fneg(&mut self, a: &Val, ty: &Ty) -> Result<Val> {
+    pub(crate) fn fneg(&mut self, a: &Val, ty: &Ty) -> Result<Val> {
         Ok(match a {
             Val::F32(x) => Val::F32(-x),
             Val::F64(x) => Val::F64(-x),
@@ -216,7 +216,7 @@ impl Scalars<'_> {
     }
 
     /// A cast by LLVM's opcode.
-    pub fn cast(&mut self, op: &str, a: &Val, from: &Ty, to: &Ty) -> Result<Val> {
+    pub(crate) fn cast(&mut self, op: &str, a: &Val, from: &Ty, to: &Ty) -> Result<Val> {
         if matches!(a, Val::Undef) {
             return Ok(Val::Undef);
         }
@@ -262,7 +262,7 @@ impl Scalars<'_> {
     }
 
     /// Choice.
-    pub fn select(&mut self, cond: &Val, a: &Val, b: &Val, ty: &Ty) -> Result<Val> {
+    pub(crate) fn select(&mut self, cond: &Val, a: &Val, b: &Val, ty: &Ty) -> Result<Val> {
         match cond {
             Val::Int(c, _) => Ok(if *c != 0 { a.clone() } else { b.clone() }),
             _ if a == b => Ok(a.clone()),
@@ -275,7 +275,7 @@ impl Scalars<'_> {
     }
 
     /// An integer from parts that stand side by side in memory.
-    pub fn assemble(&mut self, parts: &[(u64, u64, Val)], ty: &Ty) -> Result<Val> {
+    pub(crate) fn assemble(&mut self, parts: &[(u64, u64, Val)], ty: &Ty) -> Result<Val> {
         let n = bits(ty);
         let mut sum = Val::int(0, n);
         for (off, len, v) in parts {

@@ -311,7 +311,7 @@ impl Eval<'_> {
         Ok(list(items))
     }
 
-    fn text(&mut self, p: &Val, n: &Val) -> Flow<String> {
+    pub(crate) fn text(&mut self, p: &Val, n: &Val) -> Flow<String> {
         let n = self.number(n)?;
         let mut bytes = vec![];
         for i in 0..n {

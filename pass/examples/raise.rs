@@ -1,0 +1,20 @@
+//! Prints the programs of a link: `raise OBJECT.o… LIBRARY.rlib…`.
+
+use cotangent_pass::capture::Bitcode;
+use cotangent_pass::raise::raise_requests;
+
+fn main() -> Result<(), String> {
+    let bitcode = Bitcode::collect(std::env::args_os().skip(1)).map_err(|e| e.to_string())?;
+    let raised = raise_requests(&bitcode)?;
+    for p in raised.programs {
+        println!("{p}");
+    }
+    for r in raised.refused {
+        println!("refused: {}", r.key);
+        for f in r.refusals {
+            println!("  {}", f.message);
+            f.at.iter().for_each(|l| println!("    at {l}"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,213 @@
+//! From the bitcode of a link to the programs of its requests.
+
+use crate::capture::Bitcode;
+use crate::llvm::{Context, Module};
+use cotangent_graph::program::{Program, Refusal};
+use cotangent_raise::code::{Func, Global, Loader, Signature, Symbol};
+use cotangent_raise::explore::{self, Request};
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// The runtime's function that a request calls: the marker in the bitcode.
+pub const MARKER: &str = "cotangent_request";
+/// Stack of the thread that evaluates: calls of the user's program nest on it.
+const STACK: usize = 1 << 30;
+
+/// A function that cannot be raised.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// Key of the function.
+    pub key: String,
+    /// Every place that is in the way.
+    pub refusals: Vec<Refusal>,
+}
+
+/// What became of the requests of a program.
+#[derive(Debug, Default)]
+pub struct Raised {
+    /// Functions that were raised.
+    pub programs: Vec<Program>,
+    /// Functions that were refused.
+    pub refused: Vec<Refused>,
+}
+
+/// Raises every request of a program.
+///
+/// # Errors
+/// If bitcode cannot be read.
+pub fn raise_requests(bitcode: &Bitcode) -> Result<Raised, String> {
+    std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .stack_size(STACK)
+            .spawn_scoped(scope, || on_this_thread(bitcode))
+            .map_err(|e| format!("cannot start a thread: {e}"))?
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
+    let context = Context::new();
+    let library = Library::new(&context, bitcode);
+    let mut raised = Raised::default();
+    for thunk in library.requesting()? {
+        let request = explore::find_request(&thunk, &library).map_err(|why| format!("`{thunk}`: {why}"))?;
+        let mut known = raised.programs.iter().map(|p| &p.key).chain(raised.refused.iter().map(|r| &r.key));
+        if known.any(|k| *k == request.key) {
+            continue; // One instance of a generic function in several crates.
+        }
+        match explore::raise(&request, &library, explore::BUILD_BUDGET) {
+            Ok(program) => raised.programs.push(program),
+            Err(refusals) => raised.refused.push(Refused {
+                key: request.key,
+                refusals,
+            }),
+        }
+    }
+    match library.failure.take() {
+        Some(failure) => Err(failure),
+        None => Ok(raised),
+    }
+}
+
+/// All modules of a link, parsed on demand.
+struct Library<'c> {
+    context: &'c Context,
+    bitcode: &'c Bitcode,
+    modules: Vec<OnceCell<Module<'c>>>,
+    /// Where a symbol with external linkage is defined, as far as modules were parsed.
+    exports: RefCell<HashMap<String, usize>>,
+    functions: RefCell<HashMap<Symbol, Option<Rc<Func>>>>,
+    globals: RefCell<HashMap<Symbol, Option<Rc<Global>>>>,
+    /// The first module that could not be read.
+    failure: RefCell<Option<String>>,
+    local_parsed: OnceCell<()>,
+}
+
+impl<'c> Library<'c> {
+    fn new(context: &'c Context, bitcode: &'c Bitcode) -> Self {
+        Self {
+            context,
+            bitcode,
+            modules: bitcode.modules().iter().map(|_| OnceCell::new()).collect(),
+            exports: RefCell::default(),
+            functions: RefCell::default(),
+            globals: RefCell::default(),
+            failure: RefCell::default(),
+            local_parsed: OnceCell::new(),
+        }
+    }
+
+    /// The functions without parameters that call the marker, directly or through functions that pass their own
+    /// parameters on to it.
+    fn requesting(&self) -> Result<Vec<Symbol>, String> {
+        let (mut thunks, mut callees, mut next) = (vec![], vec![Symbol::from(MARKER)], 0);
+        while let Some(callee) = callees.get(next).cloned() {
+            next += 1;
+            let (own, name) = match callee.split_once('!') {
+                Some((k, name)) => (k.parse().ok(), name.to_string()),
+                None => (None, callee.to_string()),
+            };
+            let modules = match own {
+                Some(k) => vec![k],
+                None => self.bitcode.mentioning(&name).map_err(|e| e.to_string())?,
+            };
+            for k in modules {
+                for (caller, params) in self.module(k)?.callers(&name) {
+                    let list = if params == 0 { &mut thunks } else { &mut callees };
+                    if !list.contains(&caller) {
+                        list.push(caller);
+                    }
+                }
+            }
+        }
+        Ok(thunks)
+    }
+
+    fn module(&self, k: usize) -> Result<&Module<'c>, String> {
+        if let Some(m) = self.modules[k].get() {
+            return Ok(m);
+        }
+        let source = &self.bitcode.modules()[k];
+        let in_module = |e: String| format!("cannot read the bitcode of {}: {e}", source.name());
+        let bytes = source.bytes().map_err(|e| in_module(e.to_string()))?;
+        let module = Module::parse(self.context, k, bytes).map_err(in_module)?;
+        let mut exports = self.exports.borrow_mut();
+        for name in module.exports() {
+            exports.entry(name).or_insert(k);
+        }
+        Ok(self.modules[k].get_or_init(|| module))
+    }
+
+    /// The module that defines a symbol, and the symbol's name in it.
+    fn definition<'s>(&self, symbol: &'s str) -> Option<(usize, &'s str)> {
+        if let Some((k, name)) = symbol.split_once('!')
+            && let Ok(k) = k.parse()
+        {
+            return Some((k, name));
+        }
+        self.local_parsed.get_or_init(|| {
+            for (k, m) in self.bitcode.modules().iter().enumerate() {
+                if m.is_local() {
+                    self.parse(k);
+                }
+            }
+        });
+        if let Some(k) = self.exports.borrow().get(symbol) {
+            return Some((*k, symbol));
+        }
+        Some((self.bitcode.definition(symbol.as_bytes())?, symbol))
+    }
+
+    /// The module, if it can be read; a failure is kept for the end.
+    fn parse(&self, k: usize) -> Option<&Module<'c>> {
+        match self.module(k) {
+            Ok(m) => Some(m),
+            Err(e) => {
+                self.failure.borrow_mut().get_or_insert(e);
+                None
+            }
+        }
+    }
+}
+
+impl Loader for Library<'_> {
+    fn function(&self, symbol: &Symbol) -> Option<Rc<Func>> {
+        if let Some(f) = self.functions.borrow().get(symbol) {
+            return f.clone();
+        }
+        let found = self.definition(symbol).and_then(|(k, name)| {
+            let module = self.parse(k)?;
+            match module.target(name) {
+                Some(target) if target != *symbol => self.function(&target),
+                _ => module.function(name),
+            }
+        });
+        self.functions.borrow_mut().insert(symbol.clone(), found.clone());
+        found
+    }
+
+    fn signature(&self, symbol: &Symbol) -> Signature {
+        // Attributes of allocation functions stand on their declarations too: any module that knows the name will do.
+        let name = symbol.split_once('!').map_or(&**symbol, |(_, n)| n);
+        let mut known = Signature::default();
+        for m in self.modules.iter().filter_map(OnceCell::get) {
+            if let Some(s) = m.signature(name) {
+                known.alloc_kind = known.alloc_kind.or(s.alloc_kind);
+                known.noreturn |= s.noreturn;
+                known.defined |= s.defined;
+            }
+        }
+        known
+    }
+
+    fn global(&self, symbol: &Symbol) -> Option<Rc<Global>> {
+        if let Some(g) = self.globals.borrow().get(symbol) {
+            return g.clone();
+        }
+        let found = self.definition(symbol).and_then(|(k, name)| self.parse(k)?.global(name));
+        self.globals.borrow_mut().insert(symbol.clone(), found.clone());
+        found
+    }
+}
