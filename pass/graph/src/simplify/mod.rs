@@ -10,6 +10,7 @@ mod fold;
 
 pub use cse::cse;
 pub use dce::dce;
+pub(crate) use dce::has_effect;
 pub use fold::fold;
 
 use crate::alias::Aliases;
