@@ -1,6 +1,10 @@
 //! The commands of filetests.
 
-use cotangent_graph::ir::Graph;
+use cotangent_graph::differentiate::{Joint, NoOracle, vjp};
+use cotangent_graph::explain::explain;
+use cotangent_graph::ir::{Graph, Value};
+use cotangent_graph::partition::{Policy, Split, partition};
+use cotangent_graph::plan::{Options, plan};
 use cotangent_graph::simplify;
 use cotangent_graph::verify::{Stage, verify};
 
@@ -21,10 +25,98 @@ pub(crate) fn run(words: &[&str], text: &str) -> Result<String, String> {
         "fold" => drop(simplify::fold(&mut graph, &[])),
         "dce" => drop(simplify::dce(&mut graph, &[])),
         "simplify" => simplify::graph(&mut graph),
-        other => return Err(format!("unknown command `{other}`")),
+        _ => {
+            verify(&graph, Stage::Functional).map_err(|e| e.to_string())?;
+            return derived(command, &graph, options);
+        }
     }
     verify(&graph, Stage::Open).map_err(|e| e.to_string())?;
     Ok(graph.to_string())
+}
+
+/// Commands that need a functional graph.
+fn derived(command: &str, graph: &Graph, words: &[&str]) -> Result<String, String> {
+    let options = Options {
+        in_place: !words.contains(&"no-in-place"),
+        accumulate: !words.contains(&"no-accumulate"),
+        early_release: !words.contains(&"no-early-release"),
+    };
+    let wrt = words.iter().find_map(|w| w.strip_prefix("wrt="));
+    let Some(wrt) = wrt else {
+        return match command {
+            "plan" => {
+                let plan = plan(graph, options);
+                Ok(format!("{plan}; {}\n", plan.cost))
+            }
+            other => Err(format!("`{other}` needs wrt=…")),
+        };
+    };
+    let mut joint = match differentiate(graph, wrt)? {
+        Ok(joint) => joint,
+        Err(refusal) => return Ok(refusal),
+    };
+    if command == "differentiate" {
+        return Ok(show_joint(&joint));
+    }
+    simplify::joint(&mut joint);
+    verify(&joint.graph, Stage::Functional).map_err(|e| e.to_string())?;
+    if command == "joint" {
+        return Ok(show_joint(&joint));
+    }
+    let policy = match words.contains(&"recompute") {
+        true => Policy::RecomputeAll,
+        false => Policy::SaveReads,
+    };
+    let split = partition(&joint, policy);
+    for half in [&split.forward, &split.backward] {
+        verify(half, Stage::Functional).map_err(|e| e.to_string())?;
+    }
+    let (forward, backward) = (plan(&split.forward, options), plan(&split.backward, options));
+    match command {
+        "partition" => Ok(show_split(&split)),
+        "plan" => Ok(format!(
+            "{forward}; {}\n\n{backward}; {}\n",
+            forward.cost, backward.cost
+        )),
+        "explain" => Ok(explain(&split, &forward, &backward).to_string()),
+        other => Err(format!("unknown command `{other}`")),
+    }
+}
+
+/// The joint graph, or the refusal of a rule.
+fn differentiate(graph: &Graph, wrt: &str) -> Result<Result<Joint, String>, String> {
+    let find = |name: &str| {
+        let input = graph.inputs.iter().find(|i| i.name == name);
+        input.map(|i| i.value).ok_or(format!("no input `{name}`"))
+    };
+    let wrt: Vec<Value> = wrt.split(',').map(find).collect::<Result<_, _>>()?;
+    let seeded = vec![true; graph.outputs.len()];
+    Ok(vjp(graph, &wrt, &seeded, &NoOracle).map_err(|(e, loc)| match loc {
+        Some(at) => format!("{e}, at {at}"),
+        None => e.to_string(),
+    }))
+}
+
+fn show_joint(joint: &Joint) -> String {
+    let show = |vs: &[Option<Value>]| {
+        let vs: Vec<String> = vs.iter().map(|v| v.map_or("none".into(), |v| v.to_string())).collect();
+        vs.join(", ")
+    };
+    format!(
+        "{}; forward: {} instructions\n; seeds: {}\n; cotangents: {}\n",
+        joint.graph,
+        joint.forward,
+        show(&joint.seeds),
+        show(&joint.cotangents)
+    )
+}
+
+fn show_split(split: &Split) -> String {
+    let mut out = format!("{}\n{}", split.forward, split.backward);
+    for r in &split.residuals {
+        out += &format!("; {} is {} of the backward: {:?}\n", r.forward, r.backward, r.origin);
+    }
+    out + &format!("; seeds: {:?}\n; cotangents: {:?}\n", split.seeds, split.cotangents)
 }
 
 fn verify_at(graph: &Graph, stages: &[&str]) -> String {
