@@ -22,7 +22,7 @@ pub fn may_alias(op: Op) -> bool {
 }
 
 /// Ops that make a tensor out of nothing but the type of another, by the beginning of their names.
-const FACTORIES: &[&str] = &["empty", "full", "ones", "rand", "zeros"];
+const FACTORIES: &[&str] = &["bernoulli", "empty", "full", "ones", "rand", "zeros"];
 
 /// Is nothing known of the op but its row of LibTorch's table?
 fn opaque(op: Op) -> bool {

@@ -93,14 +93,12 @@ pub struct Step {
 pub fn plan(graph: &Graph, options: Options) -> Plan {
     let mut live = Live::of(graph);
     let mut insts: Vec<Option<Inst>> = graph.insts.iter().cloned().map(Some).collect();
-    let mut reuse: Vec<bool> = vec![false; insts.len()];
-    for i in 0..insts.len() {
-        if options.accumulate && in_place::accumulate(graph, &mut insts, i, &mut live) {
-            reuse[i] = true;
-        } else if options.in_place && in_place::reuse(graph, &mut insts, i, &mut live) {
-            reuse[i] = true;
-        }
-    }
+    let reuse: Vec<bool> = (0..insts.len())
+        .map(|i| {
+            options.accumulate && in_place::accumulate(graph, &mut insts, i, &mut live)
+                || options.in_place && in_place::reuse(graph, &mut insts, i, &mut live)
+        })
+        .collect();
     let mut slot: Vec<Slot> = (0u32..).take(graph.value_count()).map(Value).collect();
     let mut steps = vec![];
     for (inst, in_place) in insts.into_iter().zip(reuse) {
