@@ -4,9 +4,10 @@ use crate::case::{Case, Flag};
 use crate::compare::compare;
 use crate::graph::CaseGraph;
 use crate::report::Outcome;
+use cotangent_graph::canonicalize::canonicalize;
 use cotangent_graph::differentiate::{Joint, vjp};
 use cotangent_graph::interp::{InterpError, Shapes, Tensor, Value, run};
-use cotangent_graph::ir;
+use cotangent_graph::{ir, simplify};
 
 /// Runs one case and holds it against what was recorded.
 pub fn interpret(case: &Case) -> Outcome {
@@ -14,24 +15,39 @@ pub fn interpret(case: &Case) -> Outcome {
 }
 
 fn attempt(case: &Case) -> Result<(), Outcome> {
-    let built = case.graph().map_err(Outcome::Refused)?;
+    let mut built = case.graph().map_err(Outcome::Refused)?;
     let inputs: Vec<Value> = case.inputs.iter().map(|i| i.value.tensor.clone().into()).collect();
-    let outputs = run(&built.graph, &inputs).map_err(|e| declined(&e))?;
+    forward(case, &built, &inputs)?;
+    if case.inputs.iter().any(|i| i.after.is_some()) {
+        return Err(Outcome::Refused(
+            "it writes to inputs, which the interpreter does not show".into(),
+        ));
+    }
+    match canonicalize(&mut built.graph, &Shapes) {
+        Ok(()) => forward(case, &built, &inputs)?,
+        Err((e, _)) => return Err(Outcome::Refused(e.to_string())),
+    }
+    let Some(mut joint) = differentiated(case, &built)? else {
+        return Ok(());
+    };
+    let inputs = seeded(case, &joint, inputs)?;
+    gradients(case, &joint, &inputs)?;
+    simplify::joint(&mut joint);
+    gradients(case, &joint, &inputs).map_err(|o| match o {
+        Outcome::Failed(why) => Outcome::Failed(format!("simplified: {why}")),
+        other => other,
+    })
+}
+
+fn forward(case: &Case, built: &CaseGraph, inputs: &[Value]) -> Result<(), Outcome> {
+    let outputs = run(&built.graph, inputs).map_err(|e| declined(&e))?;
     for (k, got) in built.outputs.iter().zip(&outputs) {
         let want = case.outputs[*k]
             .as_ref()
             .expect("only defined outputs are in the graph");
         check(&format!("output {k}"), got, want, case)?;
     }
-    if case.inputs.iter().any(|i| i.after.is_some()) {
-        return Err(Outcome::Refused(
-            "it writes to inputs, which the interpreter does not show".into(),
-        ));
-    }
-    let Some(joint) = differentiated(case, &built)? else {
-        return Ok(());
-    };
-    gradients(case, joint, inputs)
+    Ok(())
 }
 
 fn declined(e: &InterpError) -> Outcome {
@@ -83,9 +99,25 @@ fn differentiated(case: &Case, built: &CaseGraph) -> Result<Option<Joint>, Outco
     Ok(Some(joint))
 }
 
-/// Runs the joint graph and compares the gradients.
-fn gradients(case: &Case, joint: Joint, mut inputs: Vec<Value>) -> Result<(), Outcome> {
-    let mut graph = joint.graph;
+/// An output that LibTorch says requires grad can be seeded here, and no other.
+fn requires_grad(case: &Case, built: &CaseGraph, wrt: &[ir::Value]) -> Result<(), Outcome> {
+    let all = vec![true; built.outputs.len()];
+    let Ok(joint) = vjp(&built.graph, wrt, &all, &Shapes) else {
+        return Ok(()); // Some output has no derivative; the cotangents of this case do not reach it.
+    };
+    for (k, seed) in built.outputs.iter().zip(&joint.seeds) {
+        if seed.is_some() != case.out_requires_grad[*k] {
+            return Err(Outcome::Failed(format!(
+                "output {k}: requires grad is {} here",
+                seed.is_some()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The inputs of the joint graph: those of the forward, then the cotangents.
+fn seeded(case: &Case, joint: &Joint, mut inputs: Vec<Value>) -> Result<Vec<Value>, Outcome> {
     let cotangents = case.cotangents.iter().zip(&case.outputs).filter(|(_, o)| o.is_some());
     for (k, (seed, (cotangent, _))) in joint.seeds.iter().zip(cotangents).enumerate() {
         match (seed, cotangent) {
@@ -98,8 +130,14 @@ fn gradients(case: &Case, joint: Joint, mut inputs: Vec<Value>) -> Result<(), Ou
             _ => {}
         }
     }
+    Ok(inputs)
+}
+
+/// Runs the joint graph and compares the gradients.
+fn gradients(case: &Case, joint: &Joint, inputs: &[Value]) -> Result<(), Outcome> {
+    let mut graph = joint.graph.clone();
     graph.outputs = joint.cotangents.iter().flatten().copied().collect();
-    let got = run(&graph, &inputs).map_err(|e| declined(&e))?;
+    let got = run(&graph, inputs).map_err(|e| declined(&e))?;
     let mut got = got.into_iter();
     for (j, (bar, want)) in joint.cotangents.iter().zip(&case.grads).enumerate() {
         let got = bar.and_then(|_| got.next()).filter(|v| *v != Value::Undefined);

@@ -2,7 +2,7 @@
 
 use super::Value;
 use super::args::Kernel::{self, Many, One};
-use super::args::{Args, Out};
+use super::args::{Args, Number, Out};
 use super::elementwise::common;
 use super::lanes::map_lanes;
 use super::promote::{broadcast, broadcast_all};
@@ -368,7 +368,8 @@ fn select_scatter(a: &Args<'_>) -> Out<Tensor> {
 /// Padding by a number; negative padding cuts.
 fn constant_pad(a: &Args<'_>) -> Out<Tensor> {
     let (x, pad) = (a.tensor(0)?, a.ints(1)?);
-    let value = a.number(2)?;
+    // The C function has no value: zero.
+    let value = if a.args.len() > 2 { a.number(2)? } else { Number::Int(0) };
     if pad.len() % 2 != 0 || pad.len() / 2 > x.rank() {
         return a.invalid(format!("{pad:?} does not pad {:?}", x.shape()));
     }

@@ -9,6 +9,12 @@ use super::{InterpError, Value};
 pub(super) const OPS: &[(&str, Kernel)] = &[
     ("contiguous", One(identity)),
     ("detach", One(identity)),
+    ("shallow_clone", One(identity)),
+    ("get", One(|a| select_at(a, 0, 1))),
+    (
+        "copy_",
+        One(|a| a.tensor(1)?.cast(a.tensor(0)?.kind()).expand(a.tensor(0)?.shape())),
+    ),
     ("detach_copy", One(identity)),
     ("alias", One(identity)),
     ("lift", One(identity)),
@@ -256,12 +262,15 @@ pub(super) fn at(x: &Tensor, d: usize, index: i64) -> Tensor {
 }
 
 fn select(a: &Args<'_>) -> Out<Tensor> {
+    select_at(a, a.dim(1, a.tensor(0)?.rank())?, 2)
+}
+
+fn select_at(a: &Args<'_>, d: usize, index: usize) -> Out<Tensor> {
     let x = a.tensor(0)?;
     if x.rank() == 0 {
         return a.invalid("cannot select from a 0-dim tensor");
     }
-    let d = a.dim(1, x.rank())?;
-    Ok(at(x, d, wrap_index(a, a.int(2)?, x.shape()[d])?))
+    Ok(at(x, d, wrap_index(a, a.int(index)?, x.shape()[d])?))
 }
 
 /// An index into `n` elements, counted from the front.
@@ -335,7 +344,10 @@ fn as_strided(a: &Args<'_>) -> Out<Tensor> {
 fn unfold(a: &Args<'_>) -> Out<Tensor> {
     let x = a.tensor(0)?;
     let (d, size, step) = (a.dim(1, x.rank())?, a.int(2)?, a.int(3)?);
-    let x = if x.rank() == 0 { x.reshape(&[1])? } else { x.clone() };
+    if x.rank() == 0 {
+        // One window over one element, without a dimension to count it.
+        return Ok(part(&x.reshape(&[1])?, 0, 0, size.clamp(0, 1), 1));
+    }
     if size > x.shape()[d] || step <= 0 {
         return a.invalid(format!("size {size} and step {step} do not fit {:?}", x.shape()));
     }
