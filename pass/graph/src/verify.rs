@@ -170,7 +170,8 @@ impl Checker<'_> {
             let floats = inst.results.iter().all(|r| matches!(self.graph.ty(*r), Type::Float(_)));
             let allowed = match inst.op.name {
                 "tape.vjp" | "item" => true,
-                name => name.starts_with("scalar.") && floats,
+                // What a derivative of a float compares, it only selects by.
+                name => name == "scalar.fcmp" || (name.starts_with("scalar.") && floats),
             };
             if !allowed {
                 return Err("it belongs in open graphs only".into());

@@ -69,7 +69,7 @@ fn varied(graph: &Graph, wrt: &[Value]) -> Vec<bool> {
         varied[v.index()] = carries(graph.ty(*v));
     }
     for inst in &graph.insts {
-        if matches!(inst.op.own.map(|o| o.rule), Some(Rule::Constant)) {
+        if matches!(inst.op.own.map(|o| o.rule), Some(Rule::Constant)) || detaches(inst) {
             continue;
         }
         let mut depends = false;
@@ -81,6 +81,11 @@ fn varied(graph: &Graph, wrt: &[Value]) -> Vec<bool> {
         }
     }
     varied
+}
+
+/// Reading a tensor as a number detaches it, except where the sweep itself does so.
+fn detaches(inst: &Inst) -> bool {
+    inst.op.name == "item" && inst.args.get(1) != Some(&Arg::Bool(true))
 }
 
 /// Values of this type can carry a derivative.
@@ -300,7 +305,12 @@ fn fit_float(
         )?[0],
     };
     let ty = graph.ty(target).clone();
-    Ok(graph.push(Op::named("item"), vec![sum.into()], vec![ty], loc.clone())[0])
+    Ok(graph.push(
+        Op::named("item"),
+        vec![sum.into(), Arg::Bool(true)],
+        vec![ty],
+        loc.clone(),
+    )[0])
 }
 
 /// The cotangent of each value so far.

@@ -10,8 +10,8 @@ use super::{Facts, OpDef, Param, ParamKind, Results};
 ///   string first, `scalar.cast` LLVM's opcode (`zext`, `sitofp`, …).
 /// * `scalar.call` takes the name of a libm function or intrinsic, without the float suffix, then its arguments.
 /// * `size`, `dim`, `numel`, `kind`, `device`, `defined`, `requires_grad` read a tensor's metadata.
-/// * `item` reads a one-element tensor as a float or integer and is differentiable only where Cotangent itself emits
-///   it for the cotangent of a float.
+/// * `item` reads a one-element tensor as a float or integer. That detaches, as in LibTorch, unless `linear` is true: so
+///   Cotangent itself emits it for the cotangent of a float.
 /// * `host.arg` gives the address of an argument of the function, `host.load` reads memory at pointer plus offset,
 ///   `host.tensor` is the tensor of a C handle.
 /// * `list.len` and `list.get` take apart the result of an op that gives a list.
@@ -48,7 +48,7 @@ const OPS: &[(&str, &[&str])] = &[
     ("device", &["tensor"]),
     ("defined", &["tensor"]),
     ("requires_grad", &["tensor"]),
-    ("item", &["tensor"]),
+    ("item", &["tensor", "linear"]),
     ("host.arg", &["index"]),
     ("host.load", &["pointer", "offset"]),
     ("host.tensor", &["handle"]),

@@ -124,12 +124,20 @@ impl Call {
             Kind::Float2(call, _) => call(f(0), f(1)),
             Kind::Fma if single => f64::from(g(0).mul_add(g(1), g(2))),
             Kind::Fma => f(0).mul_add(f(1), f(2)),
-            Kind::Powi if single => f64::from(g(0).powi(i32::try_from(x[1].as_int()).ok()?)),
-            Kind::Powi => f(0).powi(i32::try_from(x[1].as_int()).ok()?),
+            Kind::Powi if single => f64::from(g(0).powi(exponent(x[1])?)),
+            Kind::Powi => f(0).powi(exponent(x[1])?),
             Kind::Saturate { signed } => return Some(saturate(f(0), signed, ty)),
             Kind::Int(call) => return Some(Number::new(call(x, x[0].ty.width()), ty)),
         };
         Some(Number::float(v, ty))
+    }
+}
+
+/// The power of `powi`. A constant arrives in the type of the base.
+fn exponent(x: Number) -> Option<i32> {
+    match x.ty {
+        ScalarType::Int(_) => i32::try_from(x.as_int()).ok(),
+        ScalarType::Float(_) => Some(x.as_float() as i32),
     }
 }
 

@@ -41,8 +41,12 @@ table! {
         m.give(1, m.g());
     })), "2x3 1.5 | 2x3 $";
     "fill": like, Linear(grads!(|m| 0 => op!(zeros_like(m.x(0))), 1 => m.g())), "2x3 1.5 | 2x3 $";
-    // Reading a tensor as a number detaches, as in LibTorch.
-    "item": scalar, Constant, "";
+    "item": scalar, Linear(|cx| {
+        let (x, g) = (cx.arg(0), cx.y_bar());
+        let bar = cx.emit("full_like", [x, g.into()])?;
+        cx.give(0, bar);
+        Ok(())
+    }), ". true | 1x1 true";
 }
 
 /// A tensor made of sizes, after `skip` more positions a kind and a device.

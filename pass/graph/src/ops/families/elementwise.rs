@@ -61,7 +61,7 @@ table! {
     "sign": like, Zero, "2x3";
     "floor": like, Zero, "2x3";
     "ceil": like, Zero, "2x3";
-    "round": like, Zero, "2x3";
+    "round": like, Zero, "3%";
     "trunc": like, Zero, "2x3";
 }
 

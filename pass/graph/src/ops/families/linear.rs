@@ -34,7 +34,7 @@ table! {
     "contiguous": like, Linear(grads!(|m| 0 => m.g())), "2x3";
     "alias": like, Linear(grads!(|m| 0 => m.g())), "2x3";
     // The sweep casts what is given to the kind of the argument.
-    "totype": cast, Linear(grads!(|m| 0 => m.g())), "2x3 f64 | 2x3 f32~";
+    "totype": cast, Linear(grads!(|m| 0 => m.g())), "2x3 f64 | 2x3 f32";
     "to": like, Linear(rule!(|m| to_device(m))), "2x3 cpu";
     "cat": cat, Linear(rule!(|m| cat_rule(m))), "{2x3 2x1 2x2} 1 | {2x3 1x3} -2 | {2x3 0} 1";
     "stack": stack, Linear(rule!(|m| stack_rule(m))), "{2x3 2x3} 0 | {2x3 2x3} -1 | {. .} 0";

@@ -40,7 +40,7 @@ table! {
     "scalar.call": scalar, Custom(call), "'exp' $ | 'sqrt' $+ | 'pow' $+ $ | 'fma' $ $ $ | 'fabs' $ | 'fmax' $ $ | 'tanh' $ \
          | 'log' $+ | 'sin' $ | 'cos' $ | 'tan' $ | 'atan2' $ $ | 'hypot' $ $ | 'powi' $ 3 | 'fmin' $ $ | 'copysign' $ $ \
          | 'exp2' $ | 'expm1' $ | 'log2' $+ | 'log10' $+ | 'log1p' $+ | 'asin' $% | 'acos' $% | 'atan' $ | 'sinh' $ \
-         | 'cosh' $ | 'asinh' $ | 'atanh' $% | 'cbrt' $ | 'fmod' $ $ | 'floor' $ | 'round' $";
+         | 'cosh' $ | 'asinh' $ | 'atanh' $% | 'cbrt' $ | 'fmod' $ 2.5 | 'fmod' 5.3 $+ | 'floor' $ | 'round' $";
     "scalar.icmp": scalar, Constant, "";
     "scalar.fcmp": scalar, Constant, "";
 }
