@@ -6,15 +6,13 @@ use cotangent_pass::raise::raise_requests;
 fn main() -> Result<(), String> {
     let bitcode = Bitcode::collect(std::env::args_os().skip(1)).map_err(|e| e.to_string())?;
     let raised = raise_requests(&bitcode)?;
-    for p in raised.programs {
+    for p in &raised.artifact.programs {
         println!("{p}");
     }
-    for r in raised.refused {
-        println!("refused: {}", r.key);
-        for f in r.refusals {
-            println!("  {}", f.message);
-            f.at.iter().for_each(|l| println!("    at {l}"));
-        }
+    println!("code to grow from: {} bytes", raised.artifact.code.len());
+    for r in raised.refusals {
+        println!("{}", r.message);
+        r.at.iter().for_each(|l| println!("    at {l}"));
     }
     Ok(())
 }

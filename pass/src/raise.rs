@@ -1,10 +1,12 @@
 //! From the bitcode of a link to the programs of its requests.
 
 use crate::capture::Bitcode;
-use crate::llvm::{Context, Module};
-use cotangent_graph::program::{Program, Refusal};
+use crate::llvm::{Context, Locations, Module};
+use cotangent_graph::ir::Loc;
+use cotangent_graph::program::{Artifact, Refusal};
+use cotangent_raise::archive::Archive;
 use cotangent_raise::code::{Func, Global, Loader, Signature, Symbol};
-use cotangent_raise::explore::{self, Request};
+use cotangent_raise::explore;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -14,22 +16,13 @@ pub const MARKER: &str = "cotangent_request";
 /// Stack of the thread that evaluates: calls of the user's program nest on it.
 const STACK: usize = 1 << 30;
 
-/// A function that cannot be raised.
-#[derive(Clone, Debug)]
-pub struct Refused {
-    /// Key of the function.
-    pub key: String,
-    /// Every place that is in the way.
-    pub refusals: Vec<Refusal>,
-}
-
 /// What became of the requests of a program.
 #[derive(Debug, Default)]
 pub struct Raised {
-    /// Functions that were raised.
-    pub programs: Vec<Program>,
-    /// Functions that were refused.
-    pub refused: Vec<Refused>,
+    /// All functions, with the code that their trees grow from.
+    pub artifact: Artifact,
+    /// Every place that cannot be raised, of all functions.
+    pub refusals: Vec<Refusal>,
 }
 
 /// Raises every request of a program.
@@ -51,19 +44,28 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
     let context = Context::new();
     let library = Library::new(&context, bitcode);
     let mut raised = Raised::default();
+    let programs = &mut raised.artifact.programs;
     for thunk in library.requesting()? {
         let request = explore::find_request(&thunk, &library).map_err(|why| format!("`{thunk}`: {why}"))?;
-        let mut known = raised.programs.iter().map(|p| &p.key).chain(raised.refused.iter().map(|r| &r.key));
-        if known.any(|k| *k == request.key) {
+        if programs.iter().any(|p| p.key == request.key) {
             continue; // One instance of a generic function in several crates.
         }
-        match explore::raise(&request, &library, explore::BUILD_BUDGET) {
-            Ok(program) => raised.programs.push(program),
-            Err(refusals) => raised.refused.push(Refused {
-                key: request.key,
-                refusals,
-            }),
+        let program = explore::raise(&request, &library);
+        for r in explore::refusals(&program.tree) {
+            raised.refusals.push(Refusal {
+                message: format!("cannot differentiate `{}`: {}", short(&program.key), r.message),
+                at: r.at,
+            });
         }
+        programs.push(program);
+    }
+    let growing = programs
+        .iter()
+        .filter(|p| explore::grows(&p.tree))
+        .map(|p| Symbol::from(p.shim.as_str()));
+    let growing: Vec<Symbol> = growing.collect();
+    if !growing.is_empty() {
+        raised.artifact.code = Archive::collect(growing, &library).encode();
     }
     match library.failure.take() {
         Some(failure) => Err(failure),
@@ -71,10 +73,17 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
     }
 }
 
+/// The function's own name in its path.
+fn short(key: &str) -> &str {
+    let path = key.split('<').next().unwrap_or(key);
+    path.rsplit("::").next().unwrap_or(path)
+}
+
 /// All modules of a link, parsed on demand.
 struct Library<'c> {
     context: &'c Context,
     bitcode: &'c Bitcode,
+    locations: Rc<Locations<'c>>,
     modules: Vec<OnceCell<Module<'c>>>,
     /// Where a symbol with external linkage is defined, as far as modules were parsed.
     exports: RefCell<HashMap<String, usize>>,
@@ -90,6 +99,7 @@ impl<'c> Library<'c> {
         Self {
             context,
             bitcode,
+            locations: Rc::default(),
             modules: bitcode.modules().iter().map(|_| OnceCell::new()).collect(),
             exports: RefCell::default(),
             functions: RefCell::default(),
@@ -132,7 +142,7 @@ impl<'c> Library<'c> {
         let source = &self.bitcode.modules()[k];
         let in_module = |e: String| format!("cannot read the bitcode of {}: {e}", source.name());
         let bytes = source.bytes().map_err(|e| in_module(e.to_string()))?;
-        let module = Module::parse(self.context, k, bytes).map_err(in_module)?;
+        let module = Module::parse(self.context, self.locations.clone(), k, bytes).map_err(in_module)?;
         let mut exports = self.exports.borrow_mut();
         for name in module.exports() {
             exports.entry(name).or_insert(k);
@@ -196,7 +206,6 @@ impl Loader for Library<'_> {
             if let Some(s) = m.signature(name) {
                 known.alloc_kind = known.alloc_kind.or(s.alloc_kind);
                 known.noreturn |= s.noreturn;
-                known.defined |= s.defined;
             }
         }
         known
@@ -206,8 +215,14 @@ impl Loader for Library<'_> {
         if let Some(g) = self.globals.borrow().get(symbol) {
             return g.clone();
         }
-        let found = self.definition(symbol).and_then(|(k, name)| self.parse(k)?.global(name));
+        let found = self
+            .definition(symbol)
+            .and_then(|(k, name)| self.parse(k)?.global(name));
         self.globals.borrow_mut().insert(symbol.clone(), found.clone());
         found
+    }
+
+    fn locations(&self, at: u32) -> Rc<[Loc]> {
+        self.locations.get(at)
     }
 }

@@ -4,7 +4,7 @@
 //! number of the format, the version of this crate, length and checksum of the payload. An artifact belongs to the
 //! build that made it, so versions must be equal; every refusal names the command that makes a new one.
 
-use crate::program::Program;
+use crate::program::Artifact;
 
 /// First bytes of an artifact.
 const MARK: [u8; 8] = *b"cotangnt";
@@ -61,12 +61,12 @@ impl From<Problem> for ArtifactError {
     }
 }
 
-/// The bytes of an artifact that holds these programs.
+/// The bytes of an artifact.
 ///
 /// # Panics
 /// Never: every program can be encoded.
-pub fn encode(programs: &[Program]) -> Vec<u8> {
-    let payload = postcard::to_stdvec(programs).expect("programs are plain data");
+pub fn encode(artifact: &Artifact) -> Vec<u8> {
+    let payload = postcard::to_stdvec(artifact).expect("programs are plain data");
     let mut bytes = Vec::with_capacity(FIXED + 1 + VERSION.len() + payload.len());
     bytes.extend_from_slice(&MARK);
     bytes.extend_from_slice(&FORMAT.to_le_bytes());
@@ -78,11 +78,11 @@ pub fn encode(programs: &[Program]) -> Vec<u8> {
     bytes
 }
 
-/// The programs of an artifact.
+/// Reads an artifact.
 ///
 /// # Errors
 /// If the bytes are no artifact, an incomplete or damaged one, or one of another version.
-pub fn decode(bytes: &[u8]) -> Result<Vec<Program>, ArtifactError> {
+pub fn decode(bytes: &[u8]) -> Result<Artifact, ArtifactError> {
     let mut rest = bytes;
     let mark = take(&mut rest, MARK.len()).ok_or(Problem::Foreign)?;
     if mark != MARK {
@@ -135,9 +135,9 @@ mod tests {
     use super::*;
     use crate::ir::{Arg, Graph, Type};
     use crate::ops::Op;
-    use crate::program::{Image, Leaf, Tree};
+    use crate::program::{Image, Leaf, Program, Tree};
 
-    fn programs() -> Vec<Program> {
+    fn artifact() -> Artifact {
         let mut graph = Graph::new("f");
         let p = graph.push(Op::named("host.arg"), vec![Arg::Int(0)], vec![Type::Ptr], None)[0];
         graph.push(
@@ -146,28 +146,33 @@ mod tests {
             vec![Type::Float(64)],
             None,
         );
-        vec![Program {
+        let program = Program {
             key: "a::f".into(),
             description: "{}".into(),
+            shim: "shim".into(),
             tree: Tree::Leaf(0),
             leaves: vec![Leaf {
                 graph,
                 image: Image::default(),
             }],
-        }]
+        };
+        Artifact {
+            programs: vec![program],
+            code: vec![1, 2, 3],
+        }
     }
 
     #[test]
     fn what_was_encoded_is_decoded() {
-        assert_eq!(decode(&encode(&programs())).unwrap(), programs());
-        let mut padded = encode(&programs());
+        assert_eq!(decode(&encode(&artifact())).unwrap(), artifact());
+        let mut padded = encode(&artifact());
         padded.extend_from_slice(&[0; 13]);
-        assert_eq!(decode(&padded).unwrap(), programs());
+        assert_eq!(decode(&padded).unwrap(), artifact());
     }
 
     #[test]
     fn every_truncation_is_refused_with_the_command_that_rebuilds() {
-        let bytes = encode(&programs());
+        let bytes = encode(&artifact());
         for n in 0..bytes.len() {
             let error = decode(&bytes[..n]).unwrap_err();
             let expected = if n < MARK.len() {
@@ -186,16 +191,16 @@ mod tests {
     #[test]
     fn foreign_damaged_and_other_versions_are_refused() {
         assert_eq!(decode(b"\x7fELF and so on").unwrap_err().problem, Problem::Foreign);
-        let mut bytes = encode(&programs());
+        let mut bytes = encode(&artifact());
         *bytes.last_mut().unwrap() ^= 1;
         assert_eq!(decode(&bytes).unwrap_err().problem, Problem::Damaged);
-        let mut bytes = encode(&programs());
+        let mut bytes = encode(&artifact());
         bytes[8] += 1;
         assert!(matches!(
             decode(&bytes).unwrap_err().problem,
             Problem::Version { format: 2, .. }
         ));
-        let mut bytes = encode(&programs());
+        let mut bytes = encode(&artifact());
         bytes[FIXED + 1] = b'9';
         assert!(decode(&bytes).unwrap_err().to_string().contains("made by version 9"));
     }

@@ -8,6 +8,15 @@
 use crate::ir::{Arg, Graph, Loc, Value};
 use serde::{Deserialize, Serialize};
 
+/// What one build embeds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Artifact {
+    /// Its functions.
+    pub programs: Vec<Program>,
+    /// Decoded code, for trees that grow at run time; empty if there are none. Only the evaluator reads it.
+    pub code: Vec<u8>,
+}
+
 /// A function that was raised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Program {
@@ -15,6 +24,8 @@ pub struct Program {
     pub key: String,
     /// The request's description as the macro wrote it (JSON).
     pub description: String,
+    /// Symbol of the request's shim: where the run evaluates on from (see [`Tree::Grow`]).
+    pub shim: String,
     /// How a leaf is chosen.
     pub tree: Tree,
     /// The leaves.
@@ -28,6 +39,9 @@ pub enum Tree {
     Leaf(usize),
     /// The original function panics on this path: call it and let it.
     Replay,
+    /// The function does something here that cannot be raised. The build fails on it unless it was told to go on; then
+    /// a call that takes this way fails with the first of the reasons.
+    Refused(Vec<Refusal>),
     /// Not evaluated yet: the run evaluates on from here once it knows that this way is taken.
     Grow,
     /// A decision on a scalar.

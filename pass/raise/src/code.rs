@@ -207,8 +207,8 @@ pub struct Inst {
     pub dst: u32,
     /// Type of the result.
     pub ty: Ty,
-    /// Where it comes from, innermost inlined frame first.
-    pub locs: Rc<[Loc]>,
+    /// Where it comes from: a number that [`Loader::locations`] knows.
+    pub at: u32,
 }
 
 /// A function body.
@@ -231,8 +231,6 @@ pub struct Signature {
     pub alloc_kind: Option<u64>,
     /// Never returns.
     pub noreturn: bool,
-    /// Has a body somewhere in the program.
-    pub defined: bool,
 }
 
 /// A global variable.
@@ -258,4 +256,6 @@ pub trait Loader {
     fn signature(&self, symbol: &Symbol) -> Signature;
     /// A global with its initial value; `None` if it is defined elsewhere.
     fn global(&self, symbol: &Symbol) -> Option<Rc<Global>>;
+    /// The source locations of that number, innermost inlined frame first; none for number zero.
+    fn locations(&self, at: u32) -> Rc<[Loc]>;
 }

@@ -11,14 +11,8 @@ use cotangent_graph::program::Refusal;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// A way taken at a decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// The scalar has this value.
-    Value(i64),
-    /// The scalar has none of the values that have a way of their own.
-    Otherwise,
-}
+/// A way taken at a decision: the value that the scalar has, or `None` if it has none of those with a way of their own.
+pub type Choice = Option<i64>;
 
 /// Why an evaluation ended before the function returned.
 #[derive(Clone, Debug)]
@@ -73,11 +67,14 @@ pub(crate) struct Eval<'a> {
     pub(crate) request: Option<Request>,
     globals: HashMap<Symbol, usize>,
     prefix: &'a [Choice],
-    /// Decisions taken so far: the scalar and the way.
-    pub(crate) taken: Vec<(Value, Choice)>,
+    /// How many decisions were taken so far.
+    taken: usize,
     /// Call sites, outermost first.
-    stack: Vec<Rc<[Loc]>>,
-    at: Rc<[Loc]>,
+    stack: Vec<u32>,
+    at: u32,
+    /// The instruction that is evaluated, and how often each asked for a decision.
+    site: usize,
+    pub(crate) asked: HashMap<usize, u32>,
     steps: u64,
 }
 
@@ -101,9 +98,11 @@ impl<'a> Eval<'a> {
             request: None,
             globals: HashMap::new(),
             prefix,
-            taken: vec![],
+            taken: 0,
             stack: vec![],
-            at: Rc::new([]),
+            at: 0,
+            site: 0,
+            asked: HashMap::new(),
             steps: 0,
         }
     }
@@ -136,8 +135,9 @@ impl<'a> Eval<'a> {
                     return self
                         .refuse("the function does too much for a compiled region: a loop that is too long to unroll");
                 }
-                if !inst.locs.is_empty() {
-                    self.at = inst.locs.clone();
+                self.site = std::ptr::from_ref(inst) as usize;
+                if inst.at != 0 {
+                    self.at = inst.at;
                 }
                 match &inst.code {
                     Code::Ret(v) => {
@@ -212,7 +212,7 @@ impl<'a> Eval<'a> {
             Callee::Asm(text) if text.is_empty() => return Ok(Val::Undef),
             _ => return self.refuse("inline assembly"),
         };
-        self.stack.push(self.at.clone());
+        self.stack.push(self.at);
         let result = self.dispatch(&symbol, args, &inst.ty, noreturn);
         self.at = self.stack.pop().expect("pushed above");
         result
@@ -747,7 +747,7 @@ impl<'a> Eval<'a> {
             Val::Int(c, _) => Ok(*c != 0),
             Val::Sym(v, _) => {
                 let choice = self.decide(*v, Some(&[1]))?;
-                let taken = choice == Choice::Value(1);
+                let taken = choice == Some(1);
                 self.trace.known.insert(*v, i64::from(taken));
                 Ok(taken)
             }
@@ -773,11 +773,11 @@ impl<'a> Eval<'a> {
                     .map(|(c, _)| crate::value::sign_extend(*c, *n) as i64)
                     .collect();
                 Ok(match self.decide(*v, Some(&ways))? {
-                    Choice::Value(x) => {
+                    Some(x) => {
                         self.trace.known.insert(*v, x);
                         find(crate::value::mask(x as u128, *n))
                     }
-                    Choice::Otherwise => default,
+                    None => default,
                 })
             }
             other => self.refuse(format!("a switch on {other:?}")),
@@ -787,18 +787,18 @@ impl<'a> Eval<'a> {
     /// The value of a scalar that must be concrete.
     pub(crate) fn decide_value(&mut self, v: Value, _ty: &Ty) -> Flow<i64> {
         match self.decide(v, None)? {
-            Choice::Value(x) => {
+            Some(x) => {
                 self.trace.known.insert(v, x);
                 Ok(x)
             }
-            Choice::Otherwise => self.refuse("a number that no decision fixes"),
+            None => self.refuse("a number that no decision fixes"),
         }
     }
 
     fn decide(&mut self, on: Value, ways: Option<&[i64]>) -> Flow<Choice> {
         if let Some(x) = self.trace.known.get(&on) {
             let listed = ways.is_none_or(|w| w.contains(x));
-            return Ok(if listed { Choice::Value(*x) } else { Choice::Otherwise });
+            return Ok(listed.then_some(*x));
         }
         if self.trace.depends_on_data(on) {
             return self.refuse(
@@ -806,9 +806,10 @@ impl<'a> Eval<'a> {
                  `maximum`, masks) or make it outside of the differentiable function",
             );
         }
-        match self.prefix.get(self.taken.len()) {
+        *self.asked.entry(self.site).or_default() += 1;
+        match self.prefix.get(self.taken) {
             Some(choice) => {
-                self.taken.push((on, *choice));
+                self.taken += 1;
                 Ok(*choice)
             }
             None => Err(Stop::Undecided {
@@ -820,21 +821,18 @@ impl<'a> Eval<'a> {
 
     /// The current place in the user's own source: the innermost frame that is not a library's.
     pub(crate) fn loc(&self) -> Option<Loc> {
-        self.frames()
-            .find(|l| is_user(l))
-            .or_else(|| self.frames().next())
-            .cloned()
+        let frames = self.frames();
+        frames.iter().find(|l| is_user(l)).or(frames.first()).cloned()
     }
 
-    fn frames(&self) -> impl Iterator<Item = &Loc> {
-        self.at
-            .iter()
-            .chain(self.stack.iter().rev().flat_map(|locs| locs.iter()))
+    fn frames(&self) -> Vec<Loc> {
+        let numbers = std::iter::once(&self.at).chain(self.stack.iter().rev());
+        numbers.flat_map(|n| self.loader.locations(*n).to_vec()).collect()
     }
 
     /// Records that something cannot be raised, and stops.
     pub(crate) fn refuse<T>(&mut self, message: impl Into<String>) -> Flow<T> {
-        let at: Vec<Loc> = self.frames().filter(|l| is_user(l)).take(8).cloned().collect();
+        let at: Vec<Loc> = self.frames().into_iter().filter(is_user).take(8).collect();
         let refusal = Refusal {
             message: message.into(),
             at,
@@ -847,8 +845,8 @@ impl<'a> Eval<'a> {
 }
 
 /// Is the file part of the user's own code (and not of a registry crate or the standard library)?
-fn is_user(loc: &Loc) -> bool {
-    !(loc.file.contains("/registry/src/") || loc.file.starts_with("/rustc/") || loc.file.contains("/library/"))
+pub(crate) fn is_user(loc: &Loc) -> bool {
+    !(loc.file.contains("/registry/src/") || loc.file.starts_with("/rustc/") || loc.file.starts_with("library/"))
         && loc.line > 0
 }
 

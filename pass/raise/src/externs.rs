@@ -91,8 +91,11 @@ impl Eval<'_> {
         };
         let name = json["name"].as_str().unwrap_or_default();
         self.request = Some(Request {
-            key: if instance.is_empty() { name.to_string() } else { format!("{name}<{instance}>") },
-            params: json["params"].as_array().map_or(0, Vec::len),
+            key: if instance.is_empty() {
+                name.to_string()
+            } else {
+                format!("{name}<{instance}>")
+            },
             description,
             shim: shim.clone(),
         });

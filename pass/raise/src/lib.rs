@@ -11,6 +11,7 @@
 //! depends on a scalar of the graph, the evaluation asks for a decision ([`explore`]).
 #![forbid(unsafe_code)]
 
+pub mod archive;
 pub mod code;
 mod eval;
 pub mod explore;

@@ -1,7 +1,7 @@
 //! LibTorch's C functions: each call becomes an instruction of the graph.
 
 use crate::code::Ty;
-use crate::eval::{Eval, Flow, Handle};
+use crate::eval::{Eval, Flow, Handle, Stop};
 use crate::memory::Cell;
 use crate::value::{Base, Ptr, Val};
 use cotangent_graph::ir::{Arg, Kind, Type, Value};
@@ -131,7 +131,8 @@ impl Eval<'_> {
                     match Kind::from_number(k) {
                         Some(k) => Arg::Kind(k),
                         None if k < 0 && p.kind == ParamKind::OptKind => Arg::None,
-                        None => return self.refuse(format!("`{op}` with an element type that is not supported")),
+                        // Quantized and other exotic kinds: the original may handle them, a derivative does not exist.
+                        None => return Err(Stop::Replay),
                     }
                 }
                 ParamKind::Device => {

@@ -6,8 +6,8 @@ use super::diagnostics::Failure;
 use super::embed;
 use super::state::{LinkRecord, State, tool_identity};
 use super::tools::Tools;
+use crate::raise::Raised;
 use cotangent_graph::artifact;
-use cotangent_graph::program::{Program, Refusal};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::io;
@@ -19,15 +19,24 @@ const REQUEST_SYMBOL: &str = "cotangent_request";
 /// Command lines longer than this go through a response file.
 const LONG_COMMAND: usize = 100_000;
 
-/// What raises the requests of a program.
-pub type Raise = dyn Fn(&Bitcode) -> Result<Vec<Program>, Vec<Refusal>>;
+/// What raises the requests of a program; the error is text for the user.
+pub type Raise = dyn Fn(&Bitcode) -> Result<Raised, String>;
+
+/// What becomes of a program with functions that cannot be differentiated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It is not linked.
+    Fail,
+    /// It is linked, and calls of these functions fail with the reason.
+    Keep,
+}
 
 /// Links a program; a program that may request derivatives gets its artifact.
 ///
 /// # Errors
 /// If a request is refused, or a file or tool is missing. A failure of the native linker itself is no error here: it
 /// has said its own words, and its status is returned.
-pub fn link(arguments: Vec<OsString>, state: &State, raise: &Raise) -> Result<ExitStatus, Failure> {
+pub fn link(arguments: Vec<OsString>, state: &State, refused: Refused, raise: &Raise) -> Result<ExitStatus, Failure> {
     let command = LinkCommand::parse(arguments).map_err(other("cannot read the linker's command line"))?;
     let bitcode = Bitcode::collect(command.inputs()).map_err(other("cannot read bitcode"))?;
     let tools = Tools::find().map_err(|error| Failure::Other(error.to_string()))?;
@@ -35,7 +44,7 @@ pub fn link(arguments: Vec<OsString>, state: &State, raise: &Raise) -> Result<Ex
         return native(&command, None, &tools, state);
     }
     let tool = tool_identity().map_err(other("cannot examine the tool itself"))?;
-    let bytes = make_artifact(&bitcode, &tool, state, raise)?;
+    let bytes = make_artifact(&bitcode, &tool, state, refused, raise)?;
     let object = store(&bytes, &command.output, &tool, state).map_err(other("cannot write the artifact"))?;
     native(&command, Some(&object), &tools, state)
 }
@@ -56,7 +65,13 @@ fn may_request(bitcode: &Bitcode) -> Result<bool, Failure> {
 }
 
 /// The artifact for the bitcode: from the cache if the same bitcode was raised before by the same tool.
-fn make_artifact(bitcode: &Bitcode, tool: &str, state: &State, raise: &Raise) -> Result<Vec<u8>, Failure> {
+fn make_artifact(
+    bitcode: &Bitcode,
+    tool: &str,
+    state: &State,
+    refused: Refused,
+    raise: &Raise,
+) -> Result<Vec<u8>, Failure> {
     let hash = bitcode.hash(tool).map_err(other("cannot read bitcode"))?;
     let cached = state.cached(&hash);
     if let Ok(bytes) = std::fs::read(&cached)
@@ -64,8 +79,13 @@ fn make_artifact(bitcode: &Bitcode, tool: &str, state: &State, raise: &Raise) ->
     {
         return Ok(bytes);
     }
-    let bytes = artifact::encode(&raise(bitcode).map_err(Failure::Refused)?);
-    write(&cached, &bytes).map_err(other("cannot write the cache"))?;
+    let raised = raise(bitcode).map_err(Failure::Other)?;
+    let bytes = artifact::encode(&raised.artifact);
+    if raised.refusals.is_empty() {
+        write(&cached, &bytes).map_err(other("cannot write the cache"))?;
+    } else if refused == Refused::Fail {
+        return Err(Failure::Refused(raised.refusals));
+    }
     Ok(bytes)
 }
 
@@ -161,14 +181,28 @@ mod tests {
         let counter = count.clone();
         let raise: Box<Raise> = Box::new(move |_| {
             counter.set(counter.get() + 1);
-            Ok(Vec::new())
+            Ok(Raised::default())
         });
         for tool in ["1", "1", "2"] {
-            make_artifact(&Bitcode::collect([&module]).unwrap(), tool, &state, &raise).unwrap();
+            make_artifact(
+                &Bitcode::collect([&module]).unwrap(),
+                tool,
+                &state,
+                Refused::Fail,
+                &raise,
+            )
+            .unwrap();
         }
         assert_eq!(count.get(), 2, "once per tool");
         std::fs::write(&module, b"BC\xC0\xDE cotangent_request changed").unwrap();
-        make_artifact(&Bitcode::collect([&module]).unwrap(), "2", &state, &raise).unwrap();
+        make_artifact(
+            &Bitcode::collect([&module]).unwrap(),
+            "2",
+            &state,
+            Refused::Fail,
+            &raise,
+        )
+        .unwrap();
         assert_eq!(count.get(), 3, "again after a change");
     }
 }

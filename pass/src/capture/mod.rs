@@ -18,6 +18,6 @@ pub use bitcode::{Bitcode, Module};
 pub use command::LinkCommand;
 pub use diagnostics::Failure;
 pub use embed::{END_SYMBOL, START_SYMBOL, extract, write_shared_object};
-pub use link::{Raise, link};
+pub use link::{Raise, Refused, link};
 pub use state::{LinkRecord, State, tool_identity};
 pub use tools::{LLVM_MAJOR, MissingTool, PREFIX_VARIABLE, Tools};

@@ -15,14 +15,19 @@ impl<'c> Module<'c> {
             TK::LLVMDoubleTypeKind => Ty::F64,
             TK::LLVMPointerTypeKind => Ty::Ptr,
             TK::LLVMStructTypeKind => {
-                let fields = (0..t.fields()).map(|i| (self.layout.offset(t, i), self.ty(t.field(i)))).collect();
+                let fields = (0..t.fields())
+                    .map(|i| (self.layout.offset(t, i), self.ty(t.field(i))))
+                    .collect();
                 Ty::Struct(fields, self.layout.abi_size(t))
             }
             TK::LLVMArrayTypeKind => {
                 let element = t.element();
                 Ty::Array(t.length(), Box::new(self.ty(element)), self.layout.abi_size(element))
             }
-            other => Ty::Other(format!("{other:?}"), if t.is_sized() { self.layout.abi_size(t) } else { 0 }),
+            other => Ty::Other(
+                format!("{other:?}"),
+                if t.is_sized() { self.layout.abi_size(t) } else { 0 },
+            ),
         }
     }
 
@@ -47,7 +52,11 @@ impl<'c> Module<'c> {
                     TK::LLVMStructTypeKind => v.ty().fields(),
                     _ => v.ty().length() as u32,
                 };
-                Const::Aggregate((0..n).map(|i| v.element(i).map_or(Const::Undef, |e| self.constant(e))).collect())
+                Const::Aggregate(
+                    (0..n)
+                        .map(|i| v.element(i).map_or(Const::Undef, |e| self.constant(e)))
+                        .collect(),
+                )
             }
             VK::LLVMConstantExprValueKind => self.expression(v),
             _ => Const::Other(v.text()),
@@ -63,8 +72,16 @@ impl<'c> Module<'c> {
         // The C API reads 64 bits; wider constants are read from their text, `i128 -5`.
         let text = v.text();
         let digits = text.split_whitespace().nth(1).unwrap_or("0");
-        let value = digits.parse::<i128>().map(|x| x as u128).or_else(|_| digits.parse::<u128>()).unwrap_or(0);
-        if width >= 128 { value } else { value & ((1 << width) - 1) }
+        let value = digits
+            .parse::<i128>()
+            .map(|x| x as u128)
+            .or_else(|_| digits.parse::<u128>())
+            .unwrap_or(0);
+        if width >= 128 {
+            value
+        } else {
+            value & ((1 << width) - 1)
+        }
     }
 
     fn expression(&self, v: V<'c>) -> Const {

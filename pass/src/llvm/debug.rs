@@ -6,32 +6,37 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Locations by metadata node, so that equal ones share memory.
+/// Locations of all modules of a context, numbered; number zero has none.
 #[derive(Default)]
-pub(crate) struct Locations<'c>(RefCell<HashMap<M<'c>, Rc<[Loc]>>>);
+pub(crate) struct Locations<'c> {
+    numbers: RefCell<HashMap<M<'c>, u32>>,
+    table: RefCell<Vec<Rc<[Loc]>>>,
+}
 
 impl<'c> Locations<'c> {
     /// Where an instruction comes from: its own frame first, then the frames that it was inlined into.
-    pub(super) fn of(&self, inst: V<'c>) -> Rc<[Loc]> {
+    pub(super) fn of(&self, inst: V<'c>) -> u32 {
         let Some(node) = inst.debug_loc() else {
-            return Rc::new([]);
+            return 0;
         };
-        if let Some(found) = self.0.borrow().get(&node) {
-            return found.clone();
-        }
-        let mut locs = vec![];
-        let mut at = Some(node);
-        while let Some(m) = at {
-            locs.push(Loc {
+        *self.numbers.borrow_mut().entry(node).or_insert_with(|| {
+            let frames = std::iter::successors(Some(node), |m| m.inlined_at()).map(|m| Loc {
                 file: m.scope().and_then(M::file).map(file_name).unwrap_or_default(),
                 line: m.line(),
                 column: m.column(),
             });
-            at = m.inlined_at();
-        }
-        let locs: Rc<[Loc]> = locs.into();
-        self.0.borrow_mut().insert(node, locs.clone());
-        locs
+            let mut table = self.table.borrow_mut();
+            table.push(frames.collect());
+            table.len() as u32
+        })
+    }
+
+    /// The locations of a number.
+    pub(crate) fn get(&self, number: u32) -> Rc<[Loc]> {
+        let index = (number as usize).checked_sub(1);
+        index
+            .and_then(|i| self.table.borrow().get(i).cloned())
+            .unwrap_or_else(|| Rc::new([]))
     }
 }
 

@@ -51,7 +51,6 @@ impl<'c> Module<'c> {
         Some(Signature {
             alloc_kind: f.function_attribute("allockind"),
             noreturn: f.function_attribute("noreturn").is_some(),
-            defined: !f.is_declaration(),
         })
     }
 
@@ -60,7 +59,7 @@ impl<'c> Module<'c> {
             code: self.code(i, n),
             dst: n.locals[&i],
             ty: self.ty(i.ty()),
-            locs: self.locations.of(i),
+            at: self.locations.of(i),
         }
     }
 
@@ -223,10 +222,19 @@ impl<'c> Module<'c> {
             callee,
             args: (0..i.arg_operands())
                 .map(|k| i.operand(k))
-                .map(|v| if metadata(v) { Operand::Const(cotangent_raise::code::Const::Undef, Ty::Void) } else { self.operand(v, n) })
+                .map(|v| {
+                    if metadata(v) {
+                        Operand::Const(cotangent_raise::code::Const::Undef, Ty::Void)
+                    } else {
+                        self.operand(v, n)
+                    }
+                })
                 .collect(),
             normal: (i.opcode() == Op::LLVMInvoke).then(|| n.blocks[&i.normal_dest()]),
-            noreturn: i.call_attribute("noreturn") || called.as_function().is_some_and(|f| f.function_attribute("noreturn").is_some()),
+            noreturn: i.call_attribute("noreturn")
+                || called
+                    .as_function()
+                    .is_some_and(|f| f.function_attribute("noreturn").is_some()),
         }
     }
 }

@@ -9,4 +9,5 @@ mod decode;
 mod module;
 mod raw;
 
+pub(crate) use debug::Locations;
 pub(crate) use module::{Context, Module};

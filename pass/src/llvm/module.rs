@@ -42,7 +42,7 @@ pub(crate) struct Module<'c> {
     raw: LLVMModuleRef,
     number: usize,
     pub(super) layout: Layout,
-    pub(super) locations: Locations<'c>,
+    pub(super) locations: Rc<Locations<'c>>,
     by_name: HashMap<String, V<'c>>,
     context: PhantomData<&'c Context>,
 }
@@ -52,7 +52,12 @@ impl<'c> Module<'c> {
     ///
     /// # Errors
     /// If the bytes are not bitcode that this LLVM reads.
-    pub(crate) fn parse(context: &'c Context, number: usize, bytes: &[u8]) -> Result<Self, String> {
+    pub(crate) fn parse(
+        context: &'c Context,
+        locations: Rc<Locations<'c>>,
+        number: usize,
+        bytes: &[u8],
+    ) -> Result<Self, String> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the buffer is a copy that LLVM owns, disposed of after parsing; the context is live.
         let failed = unsafe {
@@ -70,7 +75,7 @@ impl<'c> Module<'c> {
             number,
             // SAFETY: the module was just parsed and owns its layout.
             layout: Layout(unsafe { LLVMGetModuleDataLayout(raw) }),
-            locations: Locations::default(),
+            locations,
             by_name: HashMap::new(),
             context: PhantomData,
         };
@@ -82,7 +87,9 @@ impl<'c> Module<'c> {
 
     fn functions(&self) -> impl Iterator<Item = V<'c>> + use<'c> {
         // SAFETY: the module is live.
-        std::iter::successors(V::new(unsafe { c::LLVMGetFirstFunction(self.raw) }), |v| v.next_function())
+        std::iter::successors(V::new(unsafe { c::LLVMGetFirstFunction(self.raw) }), |v| {
+            v.next_function()
+        })
     }
 
     fn globals(&self) -> impl Iterator<Item = V<'c>> + use<'c> {
@@ -93,7 +100,11 @@ impl<'c> Module<'c> {
     /// Functions and globals that the module defines for others.
     pub(crate) fn exports(&self) -> Vec<String> {
         let defined = |v: &V<'c>| !v.is_declaration() && !is_local(*v);
-        self.by_name.iter().filter(|(_, v)| defined(v)).map(|(n, _)| n.clone()).collect()
+        self.by_name
+            .iter()
+            .filter(|(_, v)| defined(v))
+            .map(|(n, _)| n.clone())
+            .collect()
     }
 
     /// Functions with a body that call `callee`, with the number of their parameters.
@@ -113,7 +124,11 @@ impl<'c> Module<'c> {
     /// The symbol of a function or global: with the module's number if it is local to the module.
     pub(super) fn symbol(&self, v: V<'c>) -> Symbol {
         let name = v.name();
-        if is_local(v) { format!("{}!{name}", self.number).into() } else { name.into() }
+        if is_local(v) {
+            format!("{}!{name}", self.number).into()
+        } else {
+            name.into()
+        }
     }
 
     /// The function or global of that name.
@@ -152,5 +167,8 @@ impl Drop for Module<'_> {
 }
 
 fn is_local(v: V<'_>) -> bool {
-    matches!(v.linkage(), LLVMLinkage::LLVMInternalLinkage | LLVMLinkage::LLVMPrivateLinkage)
+    matches!(
+        v.linkage(),
+        LLVMLinkage::LLVMInternalLinkage | LLVMLinkage::LLVMPrivateLinkage
+    )
 }

@@ -160,7 +160,8 @@ impl<'c> V<'c> {
     pub(super) fn asm(self) -> String {
         let mut len = 0;
         // SAFETY: callers checked that the value is inline assembly; LLVM owns the bytes.
-        let bytes = unsafe { std::slice::from_raw_parts(c::LLVMGetInlineAsmAsmString(self.0, &mut len).cast::<u8>(), len) };
+        let bytes =
+            unsafe { std::slice::from_raw_parts(c::LLVMGetInlineAsmAsmString(self.0, &mut len).cast::<u8>(), len) };
         String::from_utf8_lossy(bytes).into_owned()
     }
 
@@ -192,7 +193,11 @@ impl M<'_> {
             // SAFETY: callers apply it to files; LLVM owns the `len` bytes. An absent string is null with length zero.
             unsafe {
                 let p = get(self.0, &mut len).cast::<u8>();
-                if p.is_null() { String::new() } else { String::from_utf8_lossy(std::slice::from_raw_parts(p, len as usize)).into_owned() }
+                if p.is_null() {
+                    String::new()
+                } else {
+                    String::from_utf8_lossy(std::slice::from_raw_parts(p, len as usize)).into_owned()
+                }
             }
         };
         (text(d::LLVMDIFileGetDirectory), text(d::LLVMDIFileGetFilename))

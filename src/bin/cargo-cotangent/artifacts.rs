@@ -50,7 +50,8 @@ fn files(subject: &Subject) -> Result<Vec<PathBuf>> {
 fn read(file: &Path) -> Result<Vec<Program>> {
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let plain = capture::extract(&bytes);
-    artifact::decode(plain.unwrap_or(&bytes)).with_context(|| file.display().to_string())
+    let artifact = artifact::decode(plain.unwrap_or(&bytes)).with_context(|| file.display().to_string())?;
+    Ok(artifact.programs)
 }
 
 /// Whether a key belongs to a function that is named by its path or the end of its path.

@@ -13,8 +13,8 @@ mod rustflags;
 mod toolchain;
 
 use clap::Parser;
-use cotangent_graph::program::{Program, Refusal};
-use cotangent_pass::capture::{self, Bitcode, State};
+use cotangent_pass::capture::{self, Refused, State};
+use cotangent_pass::raise::raise_requests;
 use options::{Options, Task};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,9 @@ use std::process::ExitCode;
 const LINKER_NAME: &str = "cotangent-linker";
 /// The variable that tells the linker where the tool's state is.
 const STATE_VARIABLE: &str = "COTANGENT_STATE";
+/// The variable that, set to 1, lets a program link although some of its functions cannot be differentiated: calls of
+/// those fail with the reason.
+const KEEP_VARIABLE: &str = "COTANGENT_KEEP_REFUSED";
 
 fn main() -> ExitCode {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
@@ -58,7 +61,9 @@ fn linker(arguments: Vec<OsString>) -> ExitCode {
         return ExitCode::FAILURE;
     };
     let state = State::at(PathBuf::from(state));
-    match capture::link(arguments, &state, &raise) {
+    let keep = std::env::var_os(KEEP_VARIABLE).is_some_and(|v| v == "1");
+    let refused = if keep { Refused::Keep } else { Refused::Fail };
+    match capture::link(arguments, &state, refused, &raise_requests) {
         Ok(status) => match status.code() {
             Some(0) => ExitCode::SUCCESS,
             code => code
@@ -74,8 +79,4 @@ fn linker(arguments: Vec<OsString>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn raise(_bitcode: &Bitcode) -> Result<Vec<Program>, Vec<Refusal>> {
-    Ok(Vec::new())
 }

@@ -7,7 +7,7 @@ use super::scalars::{Nodes, Scalar};
 use crate::differentiate::ShapeOracle;
 use crate::ir::{Arg, Graph, Inst, Kind, Loc, Type, Value};
 use crate::ops::Op;
-use crate::program::{Program, Tree};
+use crate::program::{Program, Refusal, Tree};
 use crate::scalar::{Function, Number, ScalarType};
 use std::collections::HashMap;
 
@@ -17,6 +17,7 @@ pub(super) enum Stop {
     /// The original function fails here.
     Replay,
     /// The tree ends here.
+    Refused(Vec<Refusal>),
     Grow(Vec<Option<i64>>),
     /// Cotangent cannot go on.
     Error(SpecializeError),
@@ -79,6 +80,7 @@ pub fn specialize(program: &Program, host: &dyn Host, oracle: &dyn ShapeOracle) 
     match closer.close(program) {
         Ok(done) => Ok(Outcome::Closed(Box::new(done))),
         Err(Stop::Replay) => Ok(Outcome::Replay),
+        Err(Stop::Refused(why)) => Ok(Outcome::Refused(why)),
         Err(Stop::Grow(path)) => Ok(Outcome::Grow(path)),
         Err(Stop::Error(e)) => Err(e),
     }
@@ -92,6 +94,7 @@ impl Closer<'_> {
             match tree {
                 Tree::Leaf(i) => break *i,
                 Tree::Replay => return Err(Stop::Replay),
+                Tree::Refused(why) => return Err(Stop::Refused(why.clone())),
                 Tree::Grow => return Err(Stop::Grow(path)),
                 Tree::Branch {
                     leaf,

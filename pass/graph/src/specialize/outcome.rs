@@ -3,7 +3,7 @@
 use super::host::TensorFacts;
 use super::prologue::{Prologue, Slot};
 use crate::ir::{Graph, Loc, Value};
-use crate::program::Allocation;
+use crate::program::{Allocation, Refusal};
 
 /// The result of [`super::specialize`].
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +12,8 @@ pub enum Outcome {
     Closed(Box<Specialized>),
     /// The original function fails on these arguments: call it, and let it fail in its own words.
     Replay,
+    /// The function cannot be raised on the way that these arguments take.
+    Refused(Vec<Refusal>),
     /// The tree has not grown this far: evaluate the program on along this path, then specialize again. Per decision
     /// from the root: the value whose arm is taken (of a branch that is exact perhaps one without an arm), or `None`
     /// for "otherwise".

@@ -157,6 +157,7 @@ fn program(tree: Tree, leaves: Vec<Leaf>) -> Program {
     Program {
         key: "f".into(),
         description: String::new(),
+        shim: String::new(),
         tree,
         leaves,
     }

@@ -23,6 +23,16 @@ fn tree(f: &mut Formatter<'_>, t: &Tree, depth: usize) -> fmt::Result {
     match t {
         Tree::Leaf(i) => writeln!(f, "{indent}leaf {i}"),
         Tree::Replay => writeln!(f, "{indent}replay"),
+        Tree::Refused(why) => {
+            for refusal in why {
+                write!(f, "{indent}refused: {}", refusal.message)?;
+                match refusal.at.first() {
+                    Some(loc) => writeln!(f, " @ {loc}")?,
+                    None => writeln!(f)?,
+                }
+            }
+            Ok(())
+        }
         Tree::Grow => writeln!(f, "{indent}grow at run time"),
         Tree::Branch {
             leaf,
