@@ -177,7 +177,9 @@ impl Checker<'_> {
                 return Err("it belongs in open graphs only".into());
             }
         }
-        let writes = !inst.op.facts.mutates.is_empty();
+        // A tensor that is absent is not written to (the running statistics of a normalisation).
+        let present = |i: &usize| matches!(inst.args.get(*i), Some(Arg::Value(_)));
+        let writes = inst.op.facts.mutates.iter().any(present);
         if self.stage >= Stage::Functional && writes && !is_fresh_fill(self.graph, inst, &self.uses) {
             return Err("it writes to a tensor".into());
         }

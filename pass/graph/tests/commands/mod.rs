@@ -1,5 +1,7 @@
 //! The commands of filetests.
 
+mod functional;
+
 use cotangent_graph::differentiate::{Joint, NoOracle, vjp};
 use cotangent_graph::explain::explain;
 use cotangent_graph::ir::{Graph, Value};
@@ -25,6 +27,7 @@ pub(crate) fn run(words: &[&str], text: &str) -> Result<String, String> {
         "fold" => drop(simplify::fold(&mut graph, &[])),
         "dce" => drop(simplify::dce(&mut graph, &[])),
         "simplify" => simplify::graph(&mut graph),
+        "functionalize" => return functional::run(graph, options),
         _ => {
             verify(&graph, Stage::Functional).map_err(|e| e.to_string())?;
             return derived(command, &graph, options);

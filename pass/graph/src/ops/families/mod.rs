@@ -17,6 +17,7 @@ mod normalisation;
 mod reductions;
 mod scalar_float;
 mod second_order;
+mod writes;
 
 pub use composite::Rewrite;
 
@@ -34,6 +35,7 @@ pub fn all() -> impl Iterator<Item = &'static OwnOp> {
         dropout::OPS,
         compare::OPS,
         scalar_float::OPS,
+        writes::OPS,
     ]
     .into_iter()
     .flatten()
