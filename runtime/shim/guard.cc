@@ -1,4 +1,4 @@
-// Runs compiled code below autograd: inside a region no tensor gets a grad_fn.
+//! Runs compiled code below autograd: inside a region no tensor gets a grad_fn.
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
