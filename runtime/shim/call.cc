@@ -29,11 +29,47 @@ template <size_t... I> void *call(void *code, Words w, Doubles d, std::index_seq
 
 extern "C" {
 
-/// `words` holds `COTANGENT_CALL_WORDS` integers, `doubles` four. Returns what the function returns.
+/// `words` holds 64 integers, `doubles` four. Returns what the function returns.
 void *cotangent_call(void *code, Words words, Doubles doubles) {
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard no_grad;
   return call(code, words, doubles, std::make_index_sequence<64>());
+}
+
+/// Moves `count` handles out of a list that a C function gave. Returns non-zero if there is none (the function failed)
+/// or it has another length.
+int32_t cotangent_list_take(at::Tensor **list, at::Tensor **out, int32_t count) {
+  if (list == nullptr) {
+    return 1;
+  }
+  int32_t length = 0;
+  while (list[length] != nullptr) {
+    length++;
+  }
+  for (int32_t i = 0; i < length; i++) {
+    if (length == count) {
+      out[i] = list[i];
+    } else {
+      delete list[i];
+    }
+  }
+  free(list);
+  if (length == count) {
+    return 0;
+  }
+  free(torch_last_err);
+  torch_last_err = strdup("a list of tensors has another length than at compile time");
+  return 1;
+}
+
+/// `copy_` with the signature of the other C functions.
+void cotangent_copy(at::Tensor **out, at::Tensor *self, at::Tensor *source) {
+  try {
+    out[0] = new at::Tensor(self->copy_(*source));
+  } catch (const std::exception &e) {
+    free(torch_last_err);
+    torch_last_err = strdup(e.what());
+  }
 }
 
 /// A tensor without storage, for shape inference; null on failure.

@@ -11,15 +11,22 @@ unsafe impl Send for Address {}
 
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 
+/// The one LibTorch op without an `atg_` function: the shim gives it one.
+const COPY: &str = "copy_";
+
 /// The C function of the LibTorch op of that name (without `atg_`).
 pub fn find(op: &str) -> Option<Address> {
+    if op == COPY {
+        return Some(Address(crate::torch::shim::cotangent_copy as *const ()));
+    }
     let at = KERNELS.binary_search_by(|(name, _)| (*name).cmp(op)).ok()?;
     Some(KERNELS[at].1)
 }
 
 /// Every function of the table.
 pub fn all() -> impl Iterator<Item = (&'static str, Address)> {
-    KERNELS.iter().copied()
+    let copy = find(COPY).map(|address| (COPY, address));
+    KERNELS.iter().copied().chain(copy)
 }
 
 #[cfg(test)]

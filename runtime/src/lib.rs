@@ -6,9 +6,13 @@
 pub mod differentiable;
 pub mod entry;
 pub mod error;
+pub mod exec;
 pub mod function;
+pub mod jit;
 pub mod kernels;
+pub mod lower;
 pub mod stop;
+pub mod torch;
 
 pub use differentiable::Differentiable;
 pub use error::Error;

@@ -1,0 +1,325 @@
+//! Execution: a closed graph, compiled on its first call, and run below autograd.
+
+mod call;
+mod meta;
+mod tape;
+
+pub use call::call_op;
+pub use meta::Meta;
+pub use tape::Tape;
+
+use crate::jit::{Code, JitError, assemble};
+use crate::lower::{Held, LowerError, Lowered, Place, Scalar, Schedule, lower};
+use crate::torch::{shim, take_error};
+use cotangent_graph::ir::{Graph, Loc};
+use cotangent_graph::ops::Op;
+use std::marker::PhantomData;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tch::Tensor;
+use torch_sys::{C_scalar, C_tensor};
+
+/// An input of a graph, borrowed for the call.
+#[derive(Clone, Copy)]
+pub enum Input<'a> {
+    /// A tensor.
+    Tensor(Handle<'a>),
+    /// A float.
+    Float(f64),
+    /// A tape that an earlier call left.
+    Tape(&'a Tape),
+}
+
+impl<'a> From<&'a Tensor> for Input<'a> {
+    fn from(x: &'a Tensor) -> Self {
+        Self::Tensor(x.into())
+    }
+}
+
+impl From<f64> for Input<'_> {
+    fn from(x: f64) -> Self {
+        Self::Float(x)
+    }
+}
+
+/// A borrowed C handle.
+#[derive(Clone, Copy)]
+pub struct Handle<'a>(*mut C_tensor, PhantomData<&'a C_tensor>);
+
+impl Handle<'_> {
+    /// A handle that the caller knows by address.
+    ///
+    /// # Safety
+    /// It must point at a `torch::Tensor` that lives for the lifetime of the result.
+    pub unsafe fn from_raw(raw: *mut C_tensor) -> Self {
+        Self(raw, PhantomData)
+    }
+
+    /// The address.
+    pub fn as_raw(self) -> *mut C_tensor {
+        self.0
+    }
+}
+
+impl<'a> From<&'a Tensor> for Handle<'a> {
+    fn from(x: &'a Tensor) -> Self {
+        Self(x.as_ptr().cast_mut(), PhantomData)
+    }
+}
+
+/// An output of a graph.
+#[derive(Debug)]
+pub enum Output {
+    /// A tensor; undefined where LibTorch has none.
+    Tensor(Tensor),
+    /// A float.
+    Float(f64),
+    /// A tape, for the graph that reads it.
+    Tape(Tape),
+}
+
+impl Output {
+    /// The tensor, if it is one.
+    pub fn into_tensor(self) -> Option<Tensor> {
+        match self {
+            Self::Tensor(x) => Some(x),
+            _ => None,
+        }
+    }
+
+    /// The output as an input of another graph.
+    pub fn as_input(&self) -> Input<'_> {
+        match self {
+            Self::Tensor(x) => x.into(),
+            Self::Float(x) => Input::Float(*x),
+            Self::Tape(t) => Input::Tape(t),
+        }
+    }
+}
+
+/// A LibTorch function refused its arguments.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct KernelError {
+    /// Which instruction of the graph.
+    pub step: usize,
+    /// Its op.
+    pub op: &'static str,
+    /// Where the user wrote it.
+    pub loc: Option<Loc>,
+    /// LibTorch's message.
+    pub message: String,
+}
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// In LibTorch.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// In the JIT, on the first call.
+    #[error(transparent)]
+    Jit(#[from] JitError),
+}
+
+/// A closed graph as machine code. `Send + Sync`: calls may overlap.
+pub struct CompiledGraph {
+    lowered: Lowered,
+    scalars: Scalars,
+    code: OnceLock<Result<Code, JitError>>,
+}
+
+impl CompiledGraph {
+    /// Lowers a closed graph; each value is freed after its last use. Machine code is made on the first call.
+    ///
+    /// # Errors
+    /// If the graph is not closed.
+    pub fn compile(graph: &Graph) -> Result<Self, LowerError> {
+        Self::compile_scheduled(graph, &Schedule::last_use(graph))
+    }
+
+    /// Lowers a closed graph whose values die as `schedule` says.
+    ///
+    /// # Errors
+    /// As [`CompiledGraph::compile`].
+    pub fn compile_scheduled(graph: &Graph, schedule: &Schedule) -> Result<Self, LowerError> {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let symbol = format!("cotangent_graph_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let lowered = lower(graph, schedule, &symbol)?;
+        Ok(Self {
+            scalars: Scalars::new(&lowered.scalars),
+            lowered,
+            code: OnceLock::new(),
+        })
+    }
+
+    /// The lowered module.
+    pub fn lowered(&self) -> &Lowered {
+        &self.lowered
+    }
+
+    /// Runs the graph.
+    ///
+    /// # Errors
+    /// If a LibTorch function fails: nothing of what the call made is left.
+    ///
+    /// # Panics
+    /// If the inputs are not those of the graph in number and type.
+    pub fn run(&self, inputs: &[Input<'_>]) -> Result<Vec<Output>, RunError> {
+        let code = self.code()?;
+        let mut frame = Frame::new(&self.lowered, inputs);
+        // SAFETY: the code was lowered with this frame's layout: every slot it reads before writing is an input of the
+        // right type, and the scalars are those that it numbers.
+        let failed = unsafe {
+            shim::cotangent_run(
+                code,
+                frame.slots.as_mut_ptr(),
+                frame.floats.as_mut_ptr(),
+                self.scalars.0.as_ptr().cast(),
+            )
+        };
+        match usize::try_from(failed) {
+            Ok(0) => Ok(frame.take_outputs()),
+            step => {
+                let step = step.unwrap_or(1) - 1;
+                let (op, loc): (Op, _) = self.lowered.steps[step].clone();
+                let message = take_error().unwrap_or_else(|| format!("`{}` gave no result and no message", op.name));
+                Err(KernelError {
+                    step,
+                    op: op.name,
+                    loc,
+                    message,
+                }
+                .into())
+            }
+        }
+    }
+
+    fn code(&self) -> Result<shim::Code, JitError> {
+        let code = self
+            .code
+            .get_or_init(|| Code::add(&self.lowered.symbol, &assemble(&self.lowered.text)?));
+        let address = code.as_ref().map_err(Clone::clone)?.address()?;
+        let address = usize::try_from(address).expect("an address of this process");
+        // SAFETY: the function at this address was compiled with this signature, and lives as long as `self`.
+        Ok(unsafe { std::mem::transmute::<*const (), shim::Code>(std::ptr::with_exposed_provenance(address)) })
+    }
+}
+
+/// The memory of one call. Whatever the slots own when it is dropped is freed.
+struct Frame<'a> {
+    lowered: &'a Lowered,
+    slots: Vec<*mut ()>,
+    floats: Vec<f64>,
+}
+
+impl<'a> Frame<'a> {
+    fn new(lowered: &'a Lowered, inputs: &[Input<'_>]) -> Self {
+        let mut slots = vec![std::ptr::null_mut(); lowered.slots.len()];
+        let mut floats = vec![0.0; lowered.floats];
+        assert_eq!(
+            inputs.len(),
+            lowered.inputs.len(),
+            "the graph has another number of inputs"
+        );
+        for (input, place) in inputs.iter().zip(&lowered.inputs) {
+            match (*input, *place) {
+                (Input::Float(x), Place::Float(k)) => floats[k] = x,
+                (Input::Tensor(x), Place::Slot(k)) if lowered.slots[k] == Held::Tensor => slots[k] = x.as_raw().cast(),
+                (Input::Tape(t), Place::Slot(k)) if lowered.slots[k] == Held::Tape => slots[k] = t.as_raw().cast(),
+                (_, place) => panic!("the graph's input at {place:?} has another type"),
+            }
+        }
+        Self { lowered, slots, floats }
+    }
+
+    /// Moves the outputs out. An output that is an input, or stands in two places, gets a handle of its own.
+    fn take_outputs(&mut self) -> Vec<Output> {
+        let outputs = &self.lowered.outputs;
+        let mut taken = vec![];
+        for (i, place) in outputs.iter().enumerate() {
+            taken.push(match *place {
+                Place::Float(k) => Output::Float(self.floats[k]),
+                Place::Slot(k) => {
+                    let raw = self.slots[k];
+                    let last = !outputs[i + 1..].contains(place) && !self.is_input(k);
+                    if last {
+                        self.slots[k] = std::ptr::null_mut();
+                    }
+                    match self.lowered.slots[k] {
+                        Held::Tape => {
+                            assert!(last, "a tape leaves a graph once");
+                            // SAFETY: the code left a tape in this slot, and the slot no longer owns it.
+                            Output::Tape(unsafe { Tape::from_raw(raw.cast()) })
+                        }
+                        // SAFETY: the slot holds a valid handle; it either gives up its ownership or is cloned.
+                        Held::Tensor => Output::Tensor(unsafe {
+                            let handle: *mut C_tensor = raw.cast();
+                            Tensor::from_ptr(if last {
+                                handle
+                            } else {
+                                torch_sys::at_shallow_clone(handle)
+                            })
+                        }),
+                    }
+                }
+            });
+        }
+        taken
+    }
+
+    fn is_input(&self, slot: usize) -> bool {
+        self.lowered.inputs.contains(&Place::Slot(slot))
+    }
+}
+
+impl Drop for Frame<'_> {
+    fn drop(&mut self) {
+        for (k, raw) in self.slots.iter().enumerate() {
+            if raw.is_null() || self.is_input(k) {
+                continue;
+            }
+            // SAFETY: after a call, a slot that is not an input is null or owns what its kind says.
+            unsafe {
+                match self.lowered.slots[k] {
+                    Held::Tensor => torch_sys::at_free(raw.cast()),
+                    Held::Tape => shim::cotangent_tape_free(raw.cast()),
+                }
+            }
+        }
+    }
+}
+
+/// C scalars, made once for a graph.
+struct Scalars(Vec<*mut C_scalar>);
+
+// SAFETY: the scalars are only read after they were made.
+unsafe impl Send for Scalars {}
+// SAFETY: as above.
+unsafe impl Sync for Scalars {}
+
+impl Scalars {
+    fn new(scalars: &[Scalar]) -> Self {
+        Self(
+            scalars
+                .iter()
+                // SAFETY: these constructors have no precondition.
+                .map(|s| unsafe {
+                    match *s {
+                        Scalar::Int(i) => torch_sys::ats_int(i),
+                        Scalar::Float(x) => torch_sys::ats_float(x),
+                    }
+                })
+                .collect(),
+        )
+    }
+}
+
+impl Drop for Scalars {
+    fn drop(&mut self) {
+        for s in &self.0 {
+            // SAFETY: we made them and nothing else frees them.
+            unsafe { torch_sys::ats_free(*s) };
+        }
+    }
+}

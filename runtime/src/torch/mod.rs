@@ -1,0 +1,19 @@
+//! What the runtime calls of LibTorch and of the C++ shim.
+
+pub mod shim;
+
+use std::ffi::CStr;
+
+/// LibTorch's message of the last failed call on this thread.
+pub fn take_error() -> Option<String> {
+    // SAFETY: the function has no precondition; it gives up ownership of a `strdup`ed string, or null.
+    unsafe {
+        let text = torch_sys::get_and_reset_last_err();
+        if text.is_null() {
+            return None;
+        }
+        let message = CStr::from_ptr(text).to_string_lossy().into_owned();
+        libc::free(text.cast());
+        Some(message)
+    }
+}

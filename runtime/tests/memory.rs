@@ -1,0 +1,50 @@
+//! A thousand calls leave the process as they found it.
+
+use cotangent_graph::differentiate::vjp;
+use cotangent_graph::ir::Graph;
+use cotangent_runtime::exec::{CompiledGraph, Meta};
+use tch::{Device, Kind, Tensor};
+
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("Linux tells");
+    text.split(' ')
+        .nth(1)
+        .and_then(|n| n.parse::<usize>().ok())
+        .expect("pages")
+        * 4096
+}
+
+#[test]
+fn calls_free_every_temporary_also_when_they_fail() {
+    let graph: Graph = r#"graph @f(%0: f32[64,64] "x", %1: f32[64,64] "w") {
+  %2: f32[64,64] = linalg_matrix_exp(%0)
+  %3: f32[64,64] = mm(%2, %1)
+  return %3
+}"#
+    .parse()
+    .expect("a graph");
+    let wrt = [graph.inputs[0].value, graph.inputs[1].value];
+    let mut joint = vjp(&graph, &wrt, &[true], &Meta).unwrap_or_else(|(e, _)| panic!("{e}"));
+    joint.graph.outputs.extend(joint.cotangents.iter().flatten());
+    let compiled = CompiledGraph::compile(&joint.graph).expect("it lowers");
+    let float = (Kind::Float, Device::Cpu);
+    let (x, w, seed) = (
+        Tensor::rand([64, 64], float),
+        Tensor::rand([64, 64], float),
+        Tensor::ones([64, 64], float),
+    );
+    let bad = Tensor::rand([63, 64], float);
+    let step = || {
+        compiled
+            .run(&[(&x).into(), (&w).into(), (&seed).into()])
+            .expect("it runs");
+        compiled
+            .run(&[(&x).into(), (&bad).into(), (&seed).into()])
+            .expect_err("the shapes do not fit");
+    };
+    (0..50).for_each(|_| step());
+    let before = resident();
+    (0..1000).for_each(|_| step());
+    // One tensor of this size per step would be 16 MiB.
+    assert!(resident() < before + (2 << 20), "{before} bytes grew to {}", resident());
+}
