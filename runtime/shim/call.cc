@@ -25,6 +25,24 @@ template <size_t... I> void *call(void *code, Words w, Doubles d, std::index_seq
   return f(w[I]..., d[0], d[1], d[2], d[3]);
 }
 
+void fail(const char *what) {
+  free(torch_last_err);
+  torch_last_err = strdup(what);
+}
+
+/// Runs `f`; false, and the message kept, if it throws.
+template <typename F> bool protect(F f) {
+  try {
+    f();
+    return true;
+  } catch (const std::exception &e) {
+    fail(e.what());
+  } catch (...) {
+    fail("an exception of an unknown type left LibTorch");
+  }
+  return false;
+}
+
 } // namespace
 
 extern "C" {
@@ -57,31 +75,30 @@ int32_t cotangent_list_take(at::Tensor **list, at::Tensor **out, int32_t count) 
   if (length == count) {
     return 0;
   }
-  free(torch_last_err);
-  torch_last_err = strdup("a list of tensors has another length than at compile time");
+  fail("a list of tensors has another length than at compile time");
   return 1;
 }
 
-/// `copy_` with the signature of the other C functions.
+// Functions that LibTorch's C interface has outside the `atg_*` family, with the signature of that family.
+
 void cotangent_copy(at::Tensor **out, at::Tensor *self, at::Tensor *source) {
-  try {
-    out[0] = new at::Tensor(self->copy_(*source));
-  } catch (const std::exception &e) {
-    free(torch_last_err);
-    torch_last_err = strdup(e.what());
-  }
+  protect([&] { out[0] = new at::Tensor(self->copy_(*source)); });
 }
+
+void cotangent_get(at::Tensor **out, at::Tensor *self, int64_t index) {
+  protect([&] { out[0] = new at::Tensor(self->select(0, index)); });
+}
+
+void cotangent_shallow_clone(at::Tensor **out, at::Tensor *self) { out[0] = new at::Tensor(*self); }
 
 /// A tensor without storage, for shape inference; null on failure.
 at::Tensor *cotangent_meta_tensor(const int64_t *shape, int32_t rank, int32_t kind) {
-  try {
+  at::Tensor *made = nullptr;
+  protect([&] {
     auto options = at::TensorOptions().device(at::kMeta).dtype(at::ScalarType(kind));
-    return new at::Tensor(at::empty(at::IntArrayRef(shape, rank), options));
-  } catch (const std::exception &e) {
-    free(torch_last_err);
-    torch_last_err = strdup(e.what());
-    return nullptr;
-  }
+    made = new at::Tensor(at::empty(at::IntArrayRef(shape, rank), options));
+  });
+  return made;
 }
 
 /// Does the tensor have a grad_fn?
@@ -89,14 +106,7 @@ int32_t cotangent_has_grad_fn(const at::Tensor *x) { return x->defined() && x->g
 
 /// The one element of a tensor as a double. Returns non-zero on failure.
 int32_t cotangent_item(const at::Tensor *x, double *out) {
-  try {
-    *out = x->item().toDouble();
-    return 0;
-  } catch (const std::exception &e) {
-    free(torch_last_err);
-    torch_last_err = strdup(e.what());
-    return 1;
-  }
+  return protect([&] { *out = x->item().toDouble(); }) ? 0 : 1;
 }
 
 /// A region wrote to a tensor that others may hold: whoever saved it must notice.

@@ -1,5 +1,7 @@
 //! Addresses of LibTorch's C functions, so that compiled code can call any of them whatever the host's linker kept.
 
+use crate::torch::shim;
+
 /// The address of a C function.
 #[derive(Clone, Copy, Debug)]
 pub struct Address(pub *const ());
@@ -11,13 +13,17 @@ unsafe impl Send for Address {}
 
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 
-/// The one LibTorch op without an `atg_` function: the shim gives it one.
-const COPY: &str = "copy_";
+/// LibTorch ops without an `atg_*` function: the shim gives them one.
+static EXTRA: &[(&str, Address)] = &[
+    ("copy_", Address(shim::cotangent_copy as *const ())),
+    ("get", Address(shim::cotangent_get as *const ())),
+    ("shallow_clone", Address(shim::cotangent_shallow_clone as *const ())),
+];
 
 /// The C function of the LibTorch op of that name (without `atg_`).
 pub fn find(op: &str) -> Option<Address> {
-    if op == COPY {
-        return Some(Address(crate::torch::shim::cotangent_copy as *const ()));
+    if let Some((_, address)) = EXTRA.iter().find(|(name, _)| *name == op) {
+        return Some(*address);
     }
     let at = KERNELS.binary_search_by(|(name, _)| (*name).cmp(op)).ok()?;
     Some(KERNELS[at].1)
@@ -25,8 +31,7 @@ pub fn find(op: &str) -> Option<Address> {
 
 /// Every function of the table.
 pub fn all() -> impl Iterator<Item = (&'static str, Address)> {
-    let copy = find(COPY).map(|address| (COPY, address));
-    KERNELS.iter().copied().chain(copy)
+    KERNELS.iter().copied().chain(EXTRA.iter().copied())
 }
 
 #[cfg(test)]

@@ -74,9 +74,14 @@ fn join(graph: &Graph, inst: &Inst, union: &mut Union) {
     };
     let mut shared = vec![];
     let tape = inst.results.iter().any(|r| *graph.ty(*r) == Type::Tape);
-    if tape || (opaque(inst.op) && !inst.op.facts.view) || MAY_RETURN_ARGUMENT.contains(&inst.op.name) {
+    // A derivative of LibTorch's may hand on the cotangent that it was given, or what the tape keeps.
+    if tape
+        || inst.op.name == "tape.vjp"
+        || (opaque(inst.op) && !inst.op.facts.view)
+        || MAY_RETURN_ARGUMENT.contains(&inst.op.name)
+    {
         (0..inst.args.len()).for_each(|i| shared.extend(tensors(i)));
-    } else if inst.op.facts.view || matches!(inst.op.name, "list.get" | "tape.vjp") {
+    } else if inst.op.facts.view || inst.op.name == "list.get" {
         shared.extend(
             (0..inst.args.len())
                 .map(tensors)

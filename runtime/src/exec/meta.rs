@@ -68,7 +68,7 @@ fn type_of(x: &Tensor) -> Result<TensorType, String> {
 }
 
 /// The kind in tch's terms.
-pub fn tch_kind(kind: Kind) -> Option<tch::Kind> {
+fn tch_kind(kind: Kind) -> Option<tch::Kind> {
     Some(match kind {
         Kind::U8 => tch::Kind::Uint8,
         Kind::I8 => tch::Kind::Int8,

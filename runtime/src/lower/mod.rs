@@ -9,6 +9,7 @@ mod args;
 mod emit;
 mod scalar;
 
+#[cfg(test)]
 pub(crate) use scalar::LIBM;
 
 use cotangent_graph::ir::{Graph, Loc, Type, Value};

@@ -17,3 +17,9 @@ pub fn take_error() -> Option<String> {
         Some(message)
     }
 }
+
+/// Is the tensor the result of a recorded operation? Never so inside a region.
+pub fn has_grad_fn(x: &tch::Tensor) -> bool {
+    // SAFETY: `x` is a valid handle.
+    unsafe { shim::cotangent_has_grad_fn(x.as_ptr()) != 0 }
+}

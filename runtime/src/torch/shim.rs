@@ -27,6 +27,8 @@ unsafe extern "C" {
     ) -> i32;
     pub(crate) fn cotangent_list_take(list: *mut *mut C_tensor, out: *mut *mut C_tensor, count: i32) -> i32;
     pub(crate) fn cotangent_copy(out: *mut *mut C_tensor, to: *mut C_tensor, from: *mut C_tensor);
+    pub(crate) fn cotangent_get(out: *mut *mut C_tensor, x: *mut C_tensor, index: i64);
+    pub(crate) fn cotangent_shallow_clone(out: *mut *mut C_tensor, x: *mut C_tensor);
     pub(crate) fn cotangent_item(x: *const C_tensor, out: *mut f64) -> i32;
     pub(crate) fn cotangent_bump_version(x: *mut C_tensor);
     pub(crate) fn cotangent_call(code: *const (), words: *const u64, doubles: *const f64) -> *mut ();
