@@ -20,31 +20,34 @@ use std::collections::{HashMap, HashSet};
 
 /// Simplifies a graph as far as it goes.
 pub fn graph(graph: &mut Graph) {
-    run(graph, &[]);
+    run(graph, &[], &mut 0);
 }
 
 /// Simplifies a joint graph as far as it goes.
 pub fn joint(joint: &mut Joint) {
     let asked: Vec<Value> = joint.cotangents.iter().flatten().copied().collect();
-    let (replaced, kept) = run(&mut joint.graph, &asked);
-    joint.forward = kept[..joint.forward].iter().filter(|k| **k).count();
+    let mut now = run(&mut joint.graph, &asked, &mut joint.forward).into_iter();
     for v in joint.cotangents.iter_mut().flatten() {
-        *v = replaced.value(*v);
+        *v = now.next().expect("one value for each");
     }
 }
 
-/// Folds, merges and cleans `graph`, for which `also` are outputs too. Tells what replaces what, and which
-/// instructions were kept.
-fn run(graph: &mut Graph, also: &[Value]) -> (Replaced, Vec<bool>) {
-    let mut total = Replaced::default();
+/// Folds, merges and cleans `graph`, for which `also` are outputs too; of its instructions the first `forward` stay
+/// together. Gives what stands for `also` now.
+fn run(graph: &mut Graph, also: &[Value], forward: &mut usize) -> Vec<Value> {
+    let mut also = also.to_vec();
     loop {
-        let also: Vec<Value> = also.iter().map(|v| total.value(*v)).collect();
-        let before = total.0.len();
-        total.extend(fold(graph, &also));
-        let also: Vec<Value> = also.iter().map(|v| total.value(*v)).collect();
-        total.extend(cse(graph, &also));
-        if total.0.len() == before {
-            return (total, dce(graph, &also));
+        let mut changed = false;
+        for pass in [fold, cse] {
+            let replaced = pass(graph, &also);
+            changed |= !replaced.0.is_empty();
+            also.iter_mut().for_each(|v| *v = replaced.value(*v));
+        }
+        // What was replaced must not be found again.
+        let kept = dce(graph, &also);
+        *forward = kept[..*forward].iter().filter(|k| **k).count();
+        if !changed {
+            return also;
         }
     }
 }
@@ -54,13 +57,6 @@ fn run(graph: &mut Graph, also: &[Value]) -> (Replaced, Vec<bool>) {
 pub struct Replaced(HashMap<Value, Arg>);
 
 impl Replaced {
-    fn extend(&mut self, later: Self) {
-        for arg in self.0.values_mut() {
-            *arg = later.arg(arg);
-        }
-        self.0.extend(later.0);
-    }
-
     fn insert(&mut self, v: Value, by: Arg) {
         self.0.insert(v, by);
     }
