@@ -19,6 +19,7 @@
 //! Build with `cargo cotangent build`. In a plain build the function itself works, and its derivatives say what to do.
 
 pub use cotangent_macros::{Differentiable, custom_vjp, differentiable, inactive, op};
+pub use cotangent_runtime::torch::{StorageUse, measure_storage};
 pub use cotangent_runtime::{Differentiable, Error, stop_gradient};
 
 /// What macro-made code calls. Not part of the public interface.

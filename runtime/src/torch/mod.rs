@@ -1,6 +1,9 @@
 //! What the runtime calls of LibTorch and of the C++ shim.
 
 pub mod shim;
+mod storage;
+
+pub use storage::{StorageUse, measure_storage};
 
 use std::ffi::CStr;
 

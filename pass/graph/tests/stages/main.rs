@@ -34,8 +34,17 @@ fn bits(values: &[Value]) -> Vec<Vec<u64>> {
 
 /// Values by their bits, but that a NaN is a NaN: which of two NaNs a sum takes depends on the order of operands.
 fn numbers(values: &[Value]) -> Vec<Vec<u64>> {
-    let canonical = |b: u64| if f64::from_bits(b).is_nan() { f64::NAN.to_bits() } else { b };
-    bits(values).into_iter().map(|v| v.into_iter().map(canonical).collect()).collect()
+    let canonical = |b: u64| {
+        if f64::from_bits(b).is_nan() {
+            f64::NAN.to_bits()
+        } else {
+            b
+        }
+    };
+    bits(values)
+        .into_iter()
+        .map(|v| v.into_iter().map(canonical).collect())
+        .collect()
 }
 
 fn close(a: &[Value], b: &[Value]) -> bool {
