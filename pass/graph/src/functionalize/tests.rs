@@ -104,7 +104,8 @@ impl Machine {
         let rank = p.shape.len();
         let d = self.pick(rank);
         match self.pick(14) {
-            0 => {
+            // Of a tensor out of order, LibTorch keeps the layout, which this machine does not model.
+            0 if p.at.windows(2).all(|w| w[1] == w[0] + 1) => {
                 let elements = self.read(&p).iter().map(|x| x * 0.5).collect();
                 let place = self.fresh(&p.shape, elements);
                 self.push("mul_scalar", vec![v.into(), Arg::Float(0.5)], place);

@@ -7,6 +7,7 @@
 //! and that nothing else is: floats, addresses and integers that decide nothing may differ from call to call.
 //! *Not here*: strides and sharing of storage, which only writes make visible (see `functionalize`).
 
+mod check;
 mod eval;
 mod host;
 mod image;
@@ -17,9 +18,26 @@ mod tensors;
 #[cfg(test)]
 mod tests;
 
+pub use check::check;
 pub use eval::specialize;
 pub use host::{Host, TensorFacts, contiguous_strides};
 pub use outcome::{
     ClosedBase, ClosedDatum, ClosedImage, ClosedWrite, InputInfo, Outcome, Place, Pointer, SpecializeError, Specialized,
 };
 pub use prologue::{Inputs, Operand, Prologue, Slot, Step};
+
+use crate::ops::Op;
+
+fn dynamic_shape(op: Op) -> String {
+    format!(
+        "the shape of the result of `{op}` depends on the contents of its argument, which is not supported; call it \
+         outside the function, or use a form of fixed shape (a mask with `where_self`, `masked_fill`)"
+    )
+}
+
+fn unknown_write(op: Op) -> String {
+    format!(
+        "`{op}` changes a tensor in place in a way that Cotangent knows no functional form of; use a form that returns \
+         a new tensor"
+    )
+}

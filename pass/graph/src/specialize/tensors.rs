@@ -31,15 +31,9 @@ impl Closer<'_> {
 
     /// Refuses effects that functionalization does not know.
     fn refuse_unknown_effects(&self, op: Op) -> Result<(), Stop> {
-        if changes_metadata(op) {
-            return Err(self.error(format!(
-                "`{op}` changes a tensor's shape or storage in place, which is not supported; use the form that returns a new tensor"
-            )));
-        }
-        if op.facts.mutates == [0] && op.name != "copy_" && twin(op).is_none() {
-            return Err(self.error(format!(
-                "`{op}` writes in place and Cotangent knows no functional form of it; use a form that returns a new tensor"
-            )));
+        let unknown = op.facts.mutates == [0] && op.name != "copy_" && twin(op).is_none();
+        if changes_metadata(op) || unknown {
+            return Err(self.error(super::unknown_write(op)));
         }
         Ok(())
     }
@@ -47,10 +41,7 @@ impl Closer<'_> {
     /// Appends an op to the closed graph.
     pub(super) fn emit(&mut self, op: Op, args: Vec<Arg>) -> Result<Vec<Value>, Stop> {
         if op.facts.dynamic_shape && op.own.is_none() {
-            return Err(self.error(format!(
-                "the shape of the result of `{op}` depends on the contents of its argument, which is not supported; \
-                 call it outside the function, or use a form of fixed shape (a mask with `where_self`, `masked_fill`)"
-            )));
+            return Err(self.error(super::dynamic_shape(op)));
         }
         // Where the shapes do not fit, the original function fails with LibTorch's own message.
         let types = infer_any(&self.graph, self.oracle, op, &args).map_err(|_| Stop::Replay)?;

@@ -492,3 +492,19 @@ fn handles_to_one_tensor_are_one_value_and_in_place_results_keep_its_type() {
     assert_eq!(names, ["relu", "mul_", "add"]);
     assert_eq!(s.graph.insts[1].args[0], Arg::Value(s.graph.insts[0].results[0]));
 }
+
+#[test]
+fn the_build_lists_what_no_call_could_differentiate() {
+    let mut g = Open::new();
+    let (a, b) = (g.tensor_arg(0), g.tensor_arg(1));
+    let found = g.tensor("nonzero", [b.into()]);
+    let r = g.tensor("relu", [a.into()]);
+    let t = g.tensor("t_", [r.into()]);
+    let p = single(g.leaf(&[found, t]));
+    let messages: Vec<String> = check(&p, &[0]).into_iter().map(|r| r.message).collect();
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert!(
+        messages[0].contains("`nonzero`") && messages[1].contains("`t_`"),
+        "{messages:?}"
+    );
+}
