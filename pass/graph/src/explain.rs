@@ -112,13 +112,16 @@ fn saved(split: &Split, origin: Origin, forward: Value, backward: Value) -> Save
         (Origin::Intermediate, None) => forward.to_string(),
     };
     let mut read_by = vec![];
+    // A view reads nothing: who reads the view does.
+    let mut names = vec![backward];
     for inst in &split.backward.insts {
         let mut reads = false;
-        inst.args
-            .iter()
-            .for_each(|a| a.for_each_value(&mut |v| reads |= v == backward));
-        if reads {
-            read_by.push(format!("{}{}", inst.op, at(inst.loc.as_ref())));
+        let read = &mut |v| reads |= names.contains(&v);
+        inst.args.iter().for_each(|a| a.for_each_value(read));
+        match reads {
+            true if inst.op.facts.view => names.extend(&inst.results),
+            true => read_by.push(format!("{}{}", inst.op, at(inst.loc.as_ref()))),
+            false => {}
         }
     }
     if split.backward.outputs.contains(&backward) {
@@ -234,7 +237,8 @@ fn lines(f: &mut Formatter<'_>, phase: &Phase) -> fmt::Result {
             (false, 0) => {}
             (false, n) => costs.push(Bytes(n).to_string()),
         }
-        writeln!(f, "    {:<64} {}", note.step, costs.join(", "))?;
+        let line = format!("    {:<64} {}", note.step, costs.join(", "));
+        writeln!(f, "{}", line.trim_end())?;
     }
     phase.outputs.iter().try_for_each(|o| writeln!(f, "  gives {o}"))
 }

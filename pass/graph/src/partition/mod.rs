@@ -106,7 +106,7 @@ fn split(joint: &Joint, residuals: &[Value], again: &[usize]) -> Split {
     let mut inputs = vec![];
     for (&value, number) in residuals.iter().zip(&forward.outputs[primals..]) {
         let name = match makers[value.index()] {
-            Some(i) => format!("{number} = {}", graph.insts[i].op),
+            Some(i) => format!("{} {number}", graph.insts[i].op),
             None => own[position(&own, value)].name.clone(),
         };
         inputs.push(crate::ir::Input { value, name });

@@ -13,32 +13,52 @@ const PRODUCTS: &[(&str, &str)] = &[("mm", "addmm_"), ("matmul", "addmm_")];
 /// How far a product's operands may be kept longer for it to be accumulated.
 const REACH: usize = 8;
 
-/// Lets instruction `i` write over an operand that dies there, if it has an in-place twin. Tells whether it does.
+/// Ops with a twin that takes the place of its result as one more argument in front, and may be given an operand
+/// there: each element is read before it is written.
+const INTO: &[(&str, &str)] = &[
+    ("div", "div_out"),
+    ("sigmoid_backward", "sigmoid_backward_grad_input"),
+    ("silu_backward", "silu_backward_grad_input"),
+    ("sub", "sub_out"),
+    ("tanh_backward", "tanh_backward_grad_input"),
+    ("threshold_backward", "threshold_backward_grad_input"),
+];
+
+/// Lets instruction `i` write over an operand that dies there, if its op has a form for that. Tells whether it does.
 pub(super) fn reuse(graph: &Graph, insts: &mut [Option<Inst>], i: usize, live: &mut Live) -> bool {
     let Some(inst) = &insts[i] else { return false };
-    let Some(twin) = twin(inst.op) else { return false };
-    let result = inst.results[0];
-    let operands: &[usize] = if COMMUTATIVE.contains(&inst.op.name) {
-        &[0, 1]
-    } else {
-        &[0]
-    };
-    for &k in operands {
-        let Arg::Value(x) = inst.args[k] else { continue };
-        if graph.ty(x) != graph.ty(result) || !live.dies_at(x, i) || shared_elsewhere(inst, x, live) {
-            continue;
+    let [result] = inst.results[..] else { return false };
+    let dying = inst.args.iter().enumerate().filter_map(|(k, arg)| match arg {
+        Arg::Value(x) => {
+            let fits = graph.ty(*x) == graph.ty(result);
+            (fits && live.dies_at(*x, i) && !shared_elsewhere(inst, *x, live)).then_some((k, *x))
         }
-        let mut args = inst.args.clone();
+        _ => None,
+    });
+    let Some((x, op, args)) = dying.into_iter().find_map(|(k, x)| written_over(inst, k, x)) else {
+        return false;
+    };
+    live.take_over(x, result);
+    insts[i] = Some(Inst {
+        op,
+        args,
+        ..inst.clone()
+    });
+    true
+}
+
+/// The op and arguments that do the same as `inst` and write over its operand `k`, which is `x`.
+fn written_over(inst: &Inst, k: usize, x: Value) -> Option<(Value, Op, Vec<Arg>)> {
+    let mut args = inst.args.clone();
+    if let Some(twin) = twin(inst.op)
+        && (k == 0 || (k == 1 && COMMUTATIVE.contains(&inst.op.name)))
+    {
         args.swap(0, k);
-        live.take_over(x, result);
-        insts[i] = Some(Inst {
-            op: twin,
-            args,
-            ..inst.clone()
-        });
-        return true;
+        return Some((x, twin, args));
     }
-    false
+    let (_, into) = INTO.iter().find(|(name, _)| *name == inst.op.name)?;
+    args.insert(0, x.into());
+    Some((x, Op::named(into), args))
 }
 
 /// Lets instruction `i`, a sum of a product and of something that dies there, accumulate the product into it. Tells

@@ -70,7 +70,12 @@ pub(crate) fn build(recipe: &Recipe) -> Graph {
         graph.input(name, Type::tensor(Kind::F32, shape));
     }
     for (op, a, b) in &recipe.steps {
-        let pick = |n: &usize| ir::Value((n % graph.value_count()) as u32);
+        // Half of the time one of the latest values, so that values die early and chains grow.
+        let count = graph.value_count();
+        let pick = |n: &usize| match n % 2 {
+            0 => ir::Value((count - 1 - n / 2 % count.min(4)) as u32),
+            _ => ir::Value((n / 2 % count) as u32),
+        };
         let (x, y) = (pick(a), pick(b));
         let (name, arguments) = OPS[*op];
         let args = arguments(x.into(), y.into(), &graph.tensor(x).shape);

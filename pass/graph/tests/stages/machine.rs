@@ -147,6 +147,13 @@ impl Machine {
 
     fn run(&self, op: Op, args: &[Arg]) -> Result<Vec<Tensor>, String> {
         let args = self.fill(args)?;
+        // A place for the result stands in front.
+        let into = ["_out", "_grad_input"]
+            .into_iter()
+            .find_map(|end| op.name.strip_suffix(end));
+        if let Some(base) = into.and_then(Op::find) {
+            return evaluate(base, &args[1..]);
+        }
         if op.name != "addmm_" {
             return evaluate(op, &args);
         }
