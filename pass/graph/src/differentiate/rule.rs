@@ -140,6 +140,12 @@ impl Vjp<'_> {
         self.given_none.insert(i);
     }
 
+    /// LibTorch differentiates this application, through a tape that the forward leaves: for options of an op that a rule
+    /// does not cover.
+    pub fn leave_to_libtorch(&mut self) -> Result<(), RuleError> {
+        super::sweep::opaque(self)
+    }
+
     /// Emits an op on scalars whose result has the type of `like`.
     pub fn emit_scalar(&mut self, op: &str, args: Vec<Arg>, like: Value) -> Value {
         let ty = self.value_type(like);

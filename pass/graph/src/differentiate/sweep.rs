@@ -133,10 +133,8 @@ fn pull(
         given: Default::default(),
         given_none: Default::default(),
     };
-    if inst.op.own.is_some() {
-        real(&vjp)?;
-    }
-    rule(&mut vjp)?;
+    // Rules of ours are written for real numbers; the derivative of a complex function conjugates.
+    if complex(&vjp) { opaque(&mut vjp)? } else { rule(&mut vjp)? }
     complete(&vjp)?;
     let given = std::mem::take(&mut vjp.given);
     for ((i, k), contributions) in given {
@@ -158,17 +156,12 @@ fn composite(cx: &mut Vjp<'_>) -> Result<(), RuleError> {
     Err(cx.error("internal error, please report it: the graph was not canonicalized"))
 }
 
-/// Rules of ours are written for real numbers; the derivative of a complex function conjugates.
-fn real(cx: &Vjp<'_>) -> Result<(), RuleError> {
+/// Does the op take or give a complex tensor?
+fn complex(cx: &Vjp<'_>) -> bool {
     let complex = |v: &Value| matches!(cx.graph.ty(*v), Type::Tensor(Some(t)) if t.kind.is_complex());
     let mut any = cx.results.iter().any(complex);
-    cx.args
-        .iter()
-        .for_each(|a| a.for_each_value(&mut |v| any |= complex(&v)));
-    if any {
-        return Err(cx.error("Cotangent differentiates it for real tensors only"));
-    }
-    Ok(())
+    cx.args.iter().for_each(|a| a.for_each_value(&mut |v| any |= complex(&v)));
+    any
 }
 
 /// Every argument that wants a cotangent got one, or the rule said that there is none: nothing is lost silently.
@@ -202,7 +195,7 @@ fn zero(cx: &mut Vjp<'_>) -> Result<(), RuleError> {
 /// An opaque op: LibTorch differentiates it. The forward instruction gets a tape as one result more, and one argument
 /// more: where the tensors stand to which the tape must lead, as pairs (argument, item of a list or zero). The
 /// results of `tape.vjp` are their cotangents, in the same order.
-fn opaque(cx: &mut Vjp<'_>) -> Result<(), RuleError> {
+pub(super) fn opaque(cx: &mut Vjp<'_>) -> Result<(), RuleError> {
     let mut targets = vec![];
     for (i, arg) in cx.args.iter().enumerate() {
         match arg {

@@ -288,6 +288,17 @@ impl<'a, 'b> Formula<'a, 'b> {
         Term::new(self, v)
     }
 
+    /// How many results the op has.
+    pub fn result_count(&self) -> usize {
+        self.cx.borrow().result_count()
+    }
+
+    /// Number of elements that the first two arguments broadcast to.
+    pub fn broadcast_count(&self) -> i64 {
+        let shapes = [self.x(0).shape(), self.x(1).shape()];
+        super::shapes::broadcast(&shapes[0], &shapes[1]).map_or(0, |s| s.iter().product())
+    }
+
     /// Cotangent of the only result.
     pub fn g(&self) -> Term<'_> {
         self.term(self.cx.borrow().y_bar())
@@ -376,6 +387,23 @@ impl<'a, 'b> Formula<'a, 'b> {
         let mut cx = self.cx.borrow_mut();
         let number = cx.x(i);
         Arg::Value(cx.emit_scalar("scalar.fsub", vec![number.into(), Arg::Float(1.0)], number))
+    }
+
+    /// LibTorch differentiates this application; see [`Vjp::leave_to_libtorch`].
+    pub fn leave_to_libtorch(&self) {
+        if let Err(e) = self.cx.borrow_mut().leave_to_libtorch() {
+            self.error.borrow_mut().get_or_insert(e);
+        }
+    }
+
+    /// The constant number in position `i`; `None` if only run time knows it.
+    pub fn number(&self, i: usize) -> Option<f64> {
+        match self.arg(i) {
+            Arg::Float(x) => Some(x),
+            Arg::Int(x) => Some(x as f64),
+            Arg::Bool(b) => Some(f64::from(u8::from(b))),
+            _ => None,
+        }
     }
 
     /// Refuses the arguments.

@@ -2,13 +2,13 @@
 
 use super::table;
 use crate::ir::{Arg, Kind};
-use crate::ops::Rule::{Elementwise, Zero};
+use crate::ops::Infer;
+use crate::ops::Rule::{Constant, Elementwise, Zero};
 use crate::ops::formula::{Formula, Term, grads, op, rule};
 use crate::ops::kinds::{Operand, result_kind};
 use crate::ops::shapes::{
     Inferred, float_like, float_pointwise, float_unary, like, numeric_like, one, pointwise, refuse, subtract,
 };
-use crate::ops::{Infer, constant_bool};
 
 table! {
     "add": pointwise, Elementwise(grads!(|m| 0 => m.g(), 1 => m.g())), "2x3 2x3 | 2x3 3 | 2x1 1x3 | 2x3 .";
@@ -58,6 +58,7 @@ table! {
     "where_scalarself": choose, Elementwise(grads!(|m|
         1 => picked(m.x(0), m.g(), true),
         2 => picked(m.x(0), m.g(), false))), "2x3? 1.5 2x3 | 2x1? $ 3";
+    "where_scalar": choose, Constant, "2x3? 1.5 2.5";
     "sign": like, Zero, "2x3";
     "floor": like, Zero, "2x3";
     "ceil": like, Zero, "2x3";
@@ -90,12 +91,7 @@ fn power(cx: &Infer<'_>) -> Inferred {
 
 /// The power is a constant number, or a float of the program, which may want a cotangent as well.
 fn power_rule(m: &Formula<'_, '_>) {
-    let exponent = match m.arg(1) {
-        Arg::Int(e) => Some(e as f64),
-        Arg::Float(e) => Some(e),
-        arg @ Arg::Bool(_) => Some(f64::from(u8::from(constant_bool(&arg)))),
-        _ => None,
-    };
+    let exponent = m.number(1);
     let (x, y) = (m.x(0), m.y());
     if m.wants(0) {
         m.give(

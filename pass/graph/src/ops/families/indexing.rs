@@ -21,7 +21,7 @@ table! {
         3 => op!(index_select(m.g(), m.arg(1), m.x(2))).reshaped(&m.x(3).shape()))), "4x3 0 5%4 5x3 | 2x4 -1 2%4 2x2";
     "gather": gather, Linear(grads!(|m| 0 => {
         let x = m.x(0);
-        op!(scatter_add(op!(zeros_like(x)), m.arg(1), m.x(2), m.g()))
+        op!(scatter_add(op!(zeros_like(x)), m.arg(1), m.x(2).cast(Kind::I64), m.g()))
     })), "4x3 0 2x3%4 false | 2x4 -1 2x5%4 false";
     "scatter_add": scatter_add, Linear(grads!(|m|
         0 => m.g(),
@@ -124,7 +124,10 @@ fn within(cx: &Infer<'_>, small: &[i64], large: &[i64], at: Option<usize>) -> Re
 }
 
 fn gather(cx: &Infer<'_>) -> Inferred {
-    index_kind(cx, 2)?;
+    // LibTorch's kernel takes bytes as indices, too.
+    if cx.tensor(2).kind != Kind::U8 {
+        index_kind(cx, 2)?;
+    }
     let [x, index] = [cx.tensor(0), cx.tensor(2)];
     let at = dim(cx.int(1), x.rank())?;
     if index.numel() > 0 {

@@ -36,6 +36,8 @@ table! {
     // The sweep casts what is given to the kind of the argument.
     "totype": cast, Linear(grads!(|m| 0 => m.g())), "2x3 f64 | 2x3 f32";
     "to": like, Linear(rule!(|m| to_device(m))), "2x3 cpu";
+    "concat": cat, Linear(rule!(|m| cat_rule(m))), "{2x3 2x1} 1";
+    "concatenate": cat, Linear(rule!(|m| cat_rule(m))), "{2x3 2x1} 1";
     "cat": cat, Linear(rule!(|m| cat_rule(m))), "{2x3 2x1 2x2} 1 | {2x3 1x3} -2 | {2x3 0} 1";
     "stack": stack, Linear(rule!(|m| stack_rule(m))), "{2x3 2x3} 0 | {2x3 2x3} -1 | {. .} 0";
     "slice": slice, Linear(grads!(|m| 0 => op!(slice_backward(

@@ -5,15 +5,21 @@
 
 use super::OwnOp;
 
+mod activations;
 mod compare;
 mod composite;
 mod dropout;
 mod elementwise;
+mod extrema;
+mod functions;
 mod indexing;
 mod linear;
 mod losses;
 mod matmul;
 mod normalisation;
+mod norms;
+mod pair_losses;
+mod pieces;
 mod reductions;
 mod scalar_float;
 mod second_order;
@@ -25,6 +31,12 @@ pub use composite::Rewrite;
 pub fn all() -> impl Iterator<Item = &'static OwnOp> {
     [
         elementwise::OPS,
+        functions::OPS,
+        activations::OPS,
+        extrema::OPS,
+        norms::OPS,
+        pieces::OPS,
+        pair_losses::OPS,
         second_order::OPS,
         linear::OPS,
         matmul::OPS,

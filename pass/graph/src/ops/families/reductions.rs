@@ -60,7 +60,7 @@ pub(super) fn unreduced<'m>(g: Term<'m>, shape: &[i64], over: &Option<(Vec<i64>,
 }
 
 /// The dimensions that a reduction goes over. The shape rule has accepted them.
-fn reduced(shape: &[i64], over: &Option<(Vec<i64>, bool)>) -> Vec<usize> {
+pub(super) fn reduced(shape: &[i64], over: &Option<(Vec<i64>, bool)>) -> Vec<usize> {
     dims(over.as_ref().map(|o| o.0.clone()), shape.len()).unwrap_or_default()
 }
 
