@@ -1,12 +1,13 @@
 //! Closed graphs through lowering and the JIT, on real tensors.
 
 use cotangent_graph::ir::Graph;
+use cotangent_graph::plan::{Options, plan};
 use cotangent_runtime::exec::{CompiledGraph, Input, Output, RunError};
 use tch::{Device, Kind, Tensor};
 
 fn compile(text: &str) -> CompiledGraph {
     let graph: Graph = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
-    CompiledGraph::compile(&graph).unwrap_or_else(|e| panic!("{e}\n{text}"))
+    CompiledGraph::compile(&plan(&graph, Options::default())).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
 fn run(graph: &CompiledGraph, inputs: &[Input<'_>]) -> Vec<Tensor> {

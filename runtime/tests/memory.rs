@@ -2,6 +2,7 @@
 
 use cotangent_graph::differentiate::vjp;
 use cotangent_graph::ir::Graph;
+use cotangent_graph::plan::{Options, plan};
 use cotangent_runtime::exec::{CompiledGraph, Meta};
 use tch::{Device, Kind, Tensor};
 
@@ -26,7 +27,7 @@ fn calls_free_every_temporary_also_when_they_fail() {
     let wrt = [graph.inputs[0].value, graph.inputs[1].value];
     let mut joint = vjp(&graph, &wrt, &[true], &Meta).unwrap_or_else(|(e, _)| panic!("{e}"));
     joint.graph.outputs.extend(joint.cotangents.iter().flatten());
-    let compiled = CompiledGraph::compile(&joint.graph).expect("it lowers");
+    let compiled = CompiledGraph::compile(&plan(&joint.graph, Options::default())).expect("it lowers");
     let float = (Kind::Float, Device::Cpu);
     let (x, w, seed) = (
         Tensor::rand([32, 32], float),

@@ -2,6 +2,7 @@
 
 use cotangent_graph::differentiate::vjp;
 use cotangent_graph::ir::{Graph, Value};
+use cotangent_graph::plan::{Options, plan};
 use cotangent_runtime::exec::{CompiledGraph, Input, Meta, Output};
 use tch::{Device, Kind, Tensor};
 
@@ -14,7 +15,7 @@ fn joint(text: &str) -> (CompiledGraph, Vec<bool>) {
     let seeded = vec![true; graph.outputs.len()];
     let mut joint = vjp(&graph, &wrt, &seeded, &Meta).unwrap_or_else(|(e, _)| panic!("{e}"));
     joint.graph.outputs.extend(joint.cotangents.iter().flatten());
-    let compiled = CompiledGraph::compile(&joint.graph).unwrap_or_else(|e| panic!("{e}"));
+    let compiled = CompiledGraph::compile(&plan(&joint.graph, Options::default())).unwrap_or_else(|e| panic!("{e}"));
     (compiled, joint.cotangents.iter().map(Option::is_some).collect())
 }
 
@@ -61,8 +62,8 @@ fn a_tape_serves_many_calls_from_many_threads() {
 }"#
     .parse()
     .expect("a graph");
-    let forward = CompiledGraph::compile(&graph).expect("it lowers");
-    let backward = CompiledGraph::compile(&backward).expect("it lowers");
+    let forward = CompiledGraph::compile(&plan(&graph, Options::default())).expect("it lowers");
+    let backward = CompiledGraph::compile(&plan(&backward, Options::default())).expect("it lowers");
     let a = Tensor::rand([4, 4], F64);
     let out = forward.run(&[(&a).into()]).expect("it runs");
     let Output::Tape(tape) = &out[1] else { panic!("a tape") };
@@ -98,13 +99,13 @@ fn a_tape_notices_that_its_input_was_written_to() {
     .parse()
     .expect("a graph");
     let mut a = Tensor::rand([3], F64);
-    let out = CompiledGraph::compile(&forward)
+    let out = CompiledGraph::compile(&plan(&forward, Options::default()))
         .expect("it lowers")
         .run(&[(&a).into()])
         .expect("it runs");
     _ = a.fill_(1.0);
     let seed = Tensor::ones([3], F64);
-    let failed = CompiledGraph::compile(&backward)
+    let failed = CompiledGraph::compile(&plan(&backward, Options::default()))
         .expect("it lowers")
         .run(&[out[0].as_input(), (&seed).into()])
         .expect_err("native autograd refuses as well");

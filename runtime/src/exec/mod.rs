@@ -1,4 +1,4 @@
-//! Execution: a closed graph, compiled on its first call, and run below autograd.
+//! Execution: a plan, compiled on its first call, and run below autograd.
 
 mod call;
 mod meta;
@@ -9,10 +9,11 @@ pub use meta::Meta;
 pub use tape::Tape;
 
 use crate::jit::{Code, JitError, assemble};
-use crate::lower::{Held, LowerError, Lowered, Place, Scalar, Schedule, lower};
+use crate::lower::{Held, LowerError, Lowered, Place, Scalar, lower};
 use crate::torch::{shim, take_error};
-use cotangent_graph::ir::{Graph, Loc};
+use cotangent_graph::ir::Loc;
 use cotangent_graph::ops::Op;
+use cotangent_graph::plan::Plan;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -122,7 +123,7 @@ pub enum RunError {
     Jit(#[from] JitError),
 }
 
-/// A closed graph as machine code. `Send + Sync`: calls may overlap.
+/// A plan as machine code. `Send + Sync`: calls may overlap.
 pub struct CompiledGraph {
     lowered: Lowered,
     scalars: Scalars,
@@ -130,22 +131,14 @@ pub struct CompiledGraph {
 }
 
 impl CompiledGraph {
-    /// Lowers a closed graph; each value is freed after its last use. Machine code is made on the first call.
+    /// Lowers a plan. Machine code is made on the first call.
     ///
     /// # Errors
-    /// If the graph is not closed.
-    pub fn compile(graph: &Graph) -> Result<Self, LowerError> {
-        Self::compile_scheduled(graph, &Schedule::last_use(graph))
-    }
-
-    /// Lowers a closed graph whose values die as `schedule` says.
-    ///
-    /// # Errors
-    /// As [`CompiledGraph::compile`].
-    pub fn compile_scheduled(graph: &Graph, schedule: &Schedule) -> Result<Self, LowerError> {
+    /// If the plan's graph was not closed.
+    pub fn compile(plan: &Plan) -> Result<Self, LowerError> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let symbol = format!("cotangent_graph_{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        let lowered = lower(graph, schedule, &symbol)?;
+        let lowered = lower(plan, &symbol)?;
         Ok(Self {
             scalars: Scalars::new(&lowered.scalars),
             lowered,

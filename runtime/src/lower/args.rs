@@ -1,9 +1,10 @@
-//! The argument list of a C function, from an instruction's arguments.
+//! The argument list of a C function, from a step's arguments.
 
 use super::emit::Emitter;
 use super::{LowerError, Scalar};
-use cotangent_graph::ir::{Arg, Inst, Type, Value};
+use cotangent_graph::ir::{Arg, Type, Value};
 use cotangent_graph::ops::ParamKind;
+use cotangent_graph::plan::Step;
 use std::collections::HashSet;
 
 /// Typed operands of a call.
@@ -16,14 +17,14 @@ pub(super) struct CArgs {
 
 impl Emitter<'_> {
     /// The operands after `out`. With a tape, tensors are exchanged for the tape's copies.
-    pub(super) fn c_args(&mut self, inst: &Inst, tape: Option<&str>) -> Result<CArgs, LowerError> {
+    pub(super) fn c_args(&mut self, step: &Step, tape: Option<&str>) -> Result<CArgs, LowerError> {
         let mut out = CArgs::default();
-        let active = active_places(inst, tape.is_some());
-        if inst.args.len() != inst.op.params.len() + usize::from(tape.is_some()) {
-            return Err(self.error(inst, "it has a wrong number of arguments"));
+        let active = active_places(step, tape.is_some());
+        if step.args.len() != step.op.params.len() + usize::from(tape.is_some()) {
+            return Err(self.error(step, "it has a wrong number of arguments"));
         }
-        for (i, (param, arg)) in inst.op.params.iter().zip(&inst.args).enumerate() {
-            let mismatch = |s: &Self| s.error(inst, format!("`{}` cannot be {arg:?}", param.name));
+        for (i, (param, arg)) in step.op.params.iter().zip(&step.args).enumerate() {
+            let mismatch = |s: &Self| s.error(step, format!("`{}` cannot be {arg:?}", param.name));
             let handle = |s: &mut Self, v: Value, k: usize| match tape {
                 Some(tape) => {
                     let flag = i32::from(active.contains(&(i, k)));
@@ -34,7 +35,7 @@ impl Emitter<'_> {
             };
             match (param.kind, arg) {
                 (ParamKind::OptTensor, Arg::None) => out.list.push("ptr null".to_owned()),
-                (ParamKind::Tensor | ParamKind::OptTensor, Arg::Value(v)) if self.graph.ty(*v).is_tensor() => {
+                (ParamKind::Tensor | ParamKind::OptTensor, Arg::Value(v)) if self.ty(*v).is_tensor() => {
                     let handle = handle(self, *v, 0);
                     out.list.push(format!("ptr {handle}"));
                 }
@@ -134,7 +135,7 @@ impl Emitter<'_> {
             Arg::Bool(b) => Scalar::Int(i64::from(*b)),
             Arg::Float(x) => Scalar::Float(*x),
             Arg::Value(v) => {
-                let scalar = match self.graph.ty(*v) {
+                let scalar = match self.ty(*v) {
                     Type::Float(_) => {
                         let value = self.as_double(arg);
                         self.call("ptr", "ats_float", &[format!("double {value}")])
@@ -158,9 +159,9 @@ impl Emitter<'_> {
     }
 }
 
-/// The places to which the instruction's tape leads: (argument, item).
-fn active_places(inst: &Inst, tape: bool) -> HashSet<(usize, usize)> {
-    let Some(Arg::Ints(places)) = inst.args.last().filter(|_| tape) else {
+/// The places to which the step's tape leads: (argument, item).
+fn active_places(step: &Step, tape: bool) -> HashSet<(usize, usize)> {
+    let Some(Arg::Ints(places)) = step.args.last().filter(|_| tape) else {
         return HashSet::new();
     };
     let numbers: Vec<usize> = places

@@ -1,13 +1,14 @@
-//! The emitter: one instruction after the other, as LLVM text.
+//! The emitter: one step after the other, as LLVM text.
 
-use super::{Held, LowerError, Lowered, Place, Scalar, Schedule, held};
-use cotangent_graph::ir::{Arg, Graph, Inst, Type, Value};
+use super::{Held, LowerError, Lowered, Place, Scalar, held};
+use cotangent_graph::ir::{Arg, Type, Value};
 use cotangent_graph::ops::Results;
+use cotangent_graph::plan::{Plan, Step};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-pub(super) struct Emitter<'g> {
-    pub(super) graph: &'g Graph,
+pub(super) struct Emitter<'p> {
+    plan: &'p Plan,
     out: Lowered,
     /// External functions by symbol, with their LLVM declaration.
     declared: BTreeMap<String, String>,
@@ -24,10 +25,10 @@ pub(super) struct Emitter<'g> {
     slot: HashMap<Value, usize>,
 }
 
-impl<'g> Emitter<'g> {
-    pub(super) fn new(graph: &'g Graph, symbol: &str) -> Result<Self, LowerError> {
+impl<'p> Emitter<'p> {
+    pub(super) fn new(plan: &'p Plan, symbol: &str) -> Result<Self, LowerError> {
         let mut emitter = Self {
-            graph,
+            plan,
             out: Lowered {
                 symbol: symbol.to_owned(),
                 text: String::new(),
@@ -36,7 +37,7 @@ impl<'g> Emitter<'g> {
                 floats: 0,
                 inputs: vec![],
                 outputs: vec![],
-                steps: graph.insts.iter().map(|i| (i.op, i.loc.clone())).collect(),
+                steps: plan.steps.iter().map(|i| (i.op, i.loc.clone())).collect(),
             },
             declared: BTreeMap::new(),
             globals: String::new(),
@@ -47,16 +48,20 @@ impl<'g> Emitter<'g> {
             next: 0,
             slot: HashMap::new(),
         };
-        for input in &graph.inputs {
+        for input in &plan.inputs {
             let place = emitter.place(input.value, "input")?;
             emitter.out.inputs.push(place);
         }
         Ok(emitter)
     }
 
+    pub(super) fn ty(&self, v: Value) -> &'p Type {
+        &self.plan.slots[v.index()]
+    }
+
     /// A place for a value that the caller gives or takes.
     fn place(&mut self, v: Value, what: &str) -> Result<Place, LowerError> {
-        match self.graph.ty(v) {
+        match self.ty(v) {
             Type::Float(_) => {
                 self.out.floats += 1;
                 Ok(Place::Float(self.out.floats - 1))
@@ -78,17 +83,16 @@ impl<'g> Emitter<'g> {
         })
     }
 
-    pub(super) fn run(mut self, schedule: &Schedule) -> Result<Lowered, LowerError> {
-        for (input, place) in self.graph.inputs.iter().zip(self.out.inputs.clone()) {
+    pub(super) fn run(mut self) -> Result<Lowered, LowerError> {
+        for (input, place) in self.plan.inputs.iter().zip(self.out.inputs.clone()) {
             self.load_input(input.value, place);
         }
-        for (at, inst) in self.graph.insts.iter().enumerate() {
-            self.inst(at, inst)?;
-            for v in schedule.releases.get(at).into_iter().flatten() {
-                self.release(*v);
-            }
+        for (at, step) in self.plan.steps.iter().enumerate() {
+            self.step(at, step)?;
+            step.release.iter().for_each(|v| self.release(*v));
         }
-        for v in &self.graph.outputs {
+        self.plan.release.iter().for_each(|v| self.release(*v));
+        for v in &self.plan.outputs {
             let place = match self.slot.get(v) {
                 Some(slot) => Place::Slot(*slot),
                 None => self.place(*v, "output")?,
@@ -112,7 +116,7 @@ impl<'g> Emitter<'g> {
             }
             Place::Float(k) => {
                 let at = self.element("double", "%floats", k);
-                match self.graph.ty(v) {
+                match self.ty(v) {
                     Type::Float(32) => {
                         let wide = self.temp();
                         self.line(&format!("{wide} = load double, ptr {at}"));
@@ -124,27 +128,31 @@ impl<'g> Emitter<'g> {
         }
     }
 
-    fn inst(&mut self, at: usize, inst: &Inst) -> Result<(), LowerError> {
-        let name = inst.op.name;
+    fn step(&mut self, at: usize, step: &Step) -> Result<(), LowerError> {
+        let name = step.op.name;
         _ = writeln!(self.body, "; {at}: {name}");
         match name {
-            "tape.vjp" => self.tape_vjp(at, inst),
-            "item" => self.item(at, inst),
-            _ if name.starts_with("scalar.") => self.scalar(inst),
-            _ if crate::kernels::find(name).is_some() => self.kernel(at, inst),
-            _ => Err(self.error(inst, "it has no place in a closed graph")),
+            "tape.vjp" => self.tape_vjp(at, step),
+            "item" => self.item(at, step),
+            _ if name.starts_with("scalar.") => self.scalar(step),
+            _ if crate::kernels::find(name).is_some() => self.kernel(at, step),
+            _ => Err(self.error(step, "it has no place in a closed graph")),
         }
     }
 
     /// A call of a LibTorch function.
-    fn kernel(&mut self, at: usize, inst: &Inst) -> Result<(), LowerError> {
-        let tape = inst.results.last().filter(|r| *self.graph.ty(**r) == Type::Tape);
-        let tape = tape.map(|tape| self.open_tape(*tape, inst));
-        let results = &inst.results[..inst.results.len() - usize::from(tape.is_some())];
-        let mut args = self.c_args(inst, tape.as_deref())?;
-        let symbol = format!("atg_{}", inst.op.name);
-        let out = self.result_array(results);
-        let taken = match inst.op.results {
+    fn kernel(&mut self, at: usize, step: &Step) -> Result<(), LowerError> {
+        let tape = step.results.last().filter(|r| *self.ty(**r) == Type::Tape);
+        let tape = tape.map(|tape| self.open_tape(*tape, step));
+        let results = &step.results[..step.results.len() - usize::from(tape.is_some())];
+        let mut args = self.c_args(step, tape.as_deref())?;
+        let symbol = format!("atg_{}", step.op.name);
+        let out = match step.in_place {
+            // The op gives one more handle to the tensor that it wrote to: it is freed again below.
+            true => self.null_array(1),
+            false => self.result_array(results),
+        };
+        let taken = match step.op.results {
             Results::Count(_) => {
                 args.list.insert(0, format!("ptr {out}"));
                 self.call("void", &symbol, &args.list);
@@ -168,8 +176,15 @@ impl<'g> Emitter<'g> {
         if let Some(failed) = taken {
             self.check_zero(at, &failed);
         }
+        if step.in_place {
+            let again = self.temp();
+            self.line(&format!("{again} = load ptr, ptr {out}"));
+            self.check_handle(at, &again);
+            self.call("void", "at_free", &[format!("ptr {again}")]);
+            return Ok(());
+        }
         self.take_results(at, results, &out);
-        self.bump_versions(inst);
+        self.bump_versions(step);
         Ok(())
     }
 
@@ -180,13 +195,14 @@ impl<'g> Emitter<'g> {
                 let slot = self.slot_of(*r, Held::Tensor);
                 self.element("ptr", "%slots", slot)
             }
-            _ => {
-                let n = results.len();
-                let array = self.alloca(&format!("[{n} x ptr]"));
-                self.line(&format!("store [{n} x ptr] zeroinitializer, ptr {array}"));
-                array
-            }
+            _ => self.null_array(results.len()),
         }
+    }
+
+    fn null_array(&mut self, n: usize) -> String {
+        let array = self.alloca(&format!("[{n} x ptr]"));
+        self.line(&format!("store [{n} x ptr] zeroinitializer, ptr {array}"));
+        array
     }
 
     /// Moves handles from the array to slots, and leaves if the call failed.
@@ -201,15 +217,13 @@ impl<'g> Emitter<'g> {
             }
         }
         if let Some(r) = results.last() {
-            let ok = self.temp();
-            self.line(&format!("{ok} = icmp ne ptr %v{}, null", r.0));
-            self.check(at, &ok);
+            self.check_handle(at, &format!("%v{}", r.0));
         }
     }
 
-    fn open_tape(&mut self, tape: Value, inst: &Inst) -> String {
+    fn open_tape(&mut self, tape: Value, step: &Step) -> String {
         let mut tensors = 0;
-        inst.args.iter().for_each(|a| a.for_each_value(&mut |_| tensors += 1));
+        step.args.iter().for_each(|a| a.for_each_value(&mut |_| tensors += 1));
         let opened = format!("%v{}", tape.0);
         self.call_as(&opened, "ptr", "cotangent_tape_open", &[format!("i32 {tensors}")]);
         let slot = self.slot_of(tape, Held::Tape);
@@ -219,14 +233,14 @@ impl<'g> Emitter<'g> {
     }
 
     /// `tape.vjp(tape, {cotangents})`.
-    fn tape_vjp(&mut self, at: usize, inst: &Inst) -> Result<(), LowerError> {
-        let [Arg::Value(tape), Arg::List(bars)] = inst.args.as_slice() else {
-            return Err(self.error(inst, "its arguments are not a tape and a list"));
+    fn tape_vjp(&mut self, at: usize, step: &Step) -> Result<(), LowerError> {
+        let [Arg::Value(tape), Arg::List(bars)] = step.args.as_slice() else {
+            return Err(self.error(step, "its arguments are not a tape and a list"));
         };
         let bars = self.handles(bars);
-        let out = self.result_array(&inst.results);
-        // A cotangent that other instructions read must be a tensor; one that only leaves the graph may be undefined.
-        let mask: Vec<String> = inst
+        let out = self.result_array(&step.results);
+        // A cotangent that other steps read must be a tensor; one that only leaves the graph may be undefined.
+        let mask: Vec<String> = step
             .results
             .iter()
             .map(|r| format!("i8 {}", u8::from(self.is_read(*r))))
@@ -240,26 +254,26 @@ impl<'g> Emitter<'g> {
         ];
         let failed = self.call("i32", "cotangent_tape_vjp", &args);
         self.check_zero(at, &failed);
-        self.take_results(at, &inst.results, &out);
+        self.take_results(at, &step.results, &out);
         Ok(())
     }
 
-    /// Does an instruction read the value?
+    /// Does a step read the value?
     fn is_read(&self, v: Value) -> bool {
         let mut read = false;
-        for inst in &self.graph.insts {
-            inst.args.iter().for_each(|a| a.for_each_value(&mut |u| read |= u == v));
+        for step in &self.plan.steps {
+            step.args.iter().for_each(|a| a.for_each_value(&mut |u| read |= u == v));
         }
         read
     }
 
-    fn item(&mut self, at: usize, inst: &Inst) -> Result<(), LowerError> {
-        let (Arg::Value(x), [r]) = (&inst.args[0], inst.results.as_slice()) else {
-            return Err(self.error(inst, "its argument is not a tensor"));
+    fn item(&mut self, at: usize, step: &Step) -> Result<(), LowerError> {
+        let (Arg::Value(x), [r]) = (&step.args[0], step.results.as_slice()) else {
+            return Err(self.error(step, "its argument is not a tensor"));
         };
-        let Type::Float(bits) = self.graph.ty(*r) else {
+        let Type::Float(bits) = self.ty(*r) else {
             return Err(self.error(
-                inst,
+                step,
                 "it reads a tensor as an integer, which a closed graph does not do",
             ));
         };
@@ -289,10 +303,10 @@ impl<'g> Emitter<'g> {
         self.line(&format!("store ptr null, ptr {at}"));
     }
 
-    /// Tensors of the caller that the instruction wrote to.
-    fn bump_versions(&mut self, inst: &Inst) {
-        for i in &inst.op.facts.mutates {
-            if let Some(Arg::Value(v)) = inst.args.get(*i)
+    /// Tensors of the caller that the step wrote to.
+    fn bump_versions(&mut self, step: &Step) {
+        for i in &step.op.facts.mutates {
+            if let Some(Arg::Value(v)) = step.args.get(*i)
                 && let Some(root) = self.input_behind(*v)
             {
                 self.call("void", "cotangent_bump_version", &[format!("ptr %v{}", root.0)]);
@@ -304,10 +318,10 @@ impl<'g> Emitter<'g> {
     fn input_behind(&self, v: Value) -> Option<Value> {
         let mut v = v;
         loop {
-            if self.graph.inputs.iter().any(|i| i.value == v) {
+            if self.plan.inputs.iter().any(|i| i.value == v) {
                 return Some(v);
             }
-            let def = self.graph.insts.iter().find(|i| i.results.contains(&v))?;
+            let def = self.plan.steps.iter().find(|i| i.results.contains(&v))?;
             match (def.op.facts.view || !def.op.facts.mutates.is_empty(), def.args.first()) {
                 (true, Some(Arg::Value(base))) => v = *base,
                 _ => return None,
@@ -315,9 +329,9 @@ impl<'g> Emitter<'g> {
         }
     }
 
-    pub(super) fn error(&self, inst: &Inst, why: impl Into<String>) -> LowerError {
+    pub(super) fn error(&self, step: &Step, why: impl Into<String>) -> LowerError {
         LowerError {
-            op: inst.op.name.to_owned(),
+            op: step.op.name.to_owned(),
             why: why.into(),
         }
     }
@@ -411,6 +425,13 @@ impl<'g> Emitter<'g> {
             "void" => self.line(&format!("call void @{symbol}({args})")),
             _ => self.line(&format!("{result} = call {ret} @{symbol}({args})")),
         }
+    }
+
+    /// Leaves with the number of the step if the handle is null.
+    fn check_handle(&mut self, at: usize, handle: &str) {
+        let ok = self.temp();
+        self.line(&format!("{ok} = icmp ne ptr {handle}, null"));
+        self.check(at, &ok);
     }
 
     /// Leaves with the number of the step unless `failed` is zero.

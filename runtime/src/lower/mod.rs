@@ -1,6 +1,6 @@
-//! Lowering: from a closed graph and a schedule to an LLVM module that calls LibTorch's C functions.
+//! Lowering: from a plan to an LLVM module that calls LibTorch's C functions.
 //!
-//! *Takes* a closed graph and when each value dies. *Gives* [`Lowered`]: the text of a module with one function
+//! *Takes* a plan. *Gives* [`Lowered`]: the text of a module with one function
 //! `i32 f(ptr slots, ptr floats, ptr scalars)`, and what its caller must know. *Promises* that a handle that the
 //! function makes stands in its slot until it is released, so that after a failure (the function returns the number
 //! of the step, from one) the caller frees what the slots hold, and nothing else. *Not here*: machine code (`jit`).
@@ -12,11 +12,11 @@ mod scalar;
 #[cfg(test)]
 pub(crate) use scalar::LIBM;
 
-use cotangent_graph::ir::{Graph, Loc, Type, Value};
+use cotangent_graph::ir::{Loc, Type};
 use cotangent_graph::ops::Op;
-use std::collections::HashMap;
+use cotangent_graph::plan::Plan;
 
-/// A lowered graph.
+/// A lowered plan.
 #[derive(Clone, Debug)]
 pub struct Lowered {
     /// Symbol of the function.
@@ -29,11 +29,11 @@ pub struct Lowered {
     pub slots: Vec<Held>,
     /// Length of the array of floats.
     pub floats: usize,
-    /// Where the function finds its inputs, in the graph's order.
+    /// Where the function finds its inputs, in the plan's order.
     pub inputs: Vec<Place>,
-    /// Where it leaves its outputs, in the graph's order.
+    /// Where it leaves its outputs, in the plan's order.
     pub outputs: Vec<Place>,
-    /// The instructions, for messages.
+    /// The steps, for messages.
     pub steps: Vec<(Op, Option<Loc>)>,
 }
 
@@ -64,7 +64,7 @@ pub enum Scalar {
     Float(f64),
 }
 
-/// Why a graph cannot be lowered. The earlier stages rule all of these out; none depends on the user's data.
+/// Why a plan cannot be lowered. The earlier stages rule all of these out; none depends on the user's data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{op}` cannot be compiled: {why}")]
 pub struct LowerError {
@@ -72,39 +72,6 @@ pub struct LowerError {
     pub op: String,
     /// What is in the way.
     pub why: String,
-}
-
-/// When values die.
-#[derive(Clone, Debug, Default)]
-pub struct Schedule {
-    /// For each instruction, the tensors and tapes to free after it.
-    pub releases: Vec<Vec<Value>>,
-}
-
-impl Schedule {
-    /// Every value dies after its last use, or at once if it has none. Inputs and outputs stay.
-    pub fn last_use(graph: &Graph) -> Self {
-        let mut last: HashMap<Value, usize> = HashMap::new();
-        for (i, inst) in graph.insts.iter().enumerate() {
-            for r in inst.results.iter().filter(|r| held(graph.ty(**r)).is_some()) {
-                last.insert(*r, i);
-            }
-            for arg in &inst.args {
-                arg.for_each_value(&mut |v| {
-                    last.entry(v).and_modify(|at| *at = i);
-                });
-            }
-        }
-        for v in &graph.outputs {
-            last.remove(v);
-        }
-        let mut releases = vec![vec![]; graph.insts.len()];
-        for (v, at) in last {
-            releases[at].push(v);
-        }
-        releases.iter_mut().for_each(|r| r.sort_unstable());
-        Self { releases }
-    }
 }
 
 /// What a slot for a value of that type holds.
@@ -116,10 +83,10 @@ fn held(ty: &Type) -> Option<Held> {
     }
 }
 
-/// Lowers a closed graph. `symbol` must be unique in the process.
+/// Lowers a plan. `symbol` must be unique in the process.
 ///
 /// # Errors
-/// If the graph is not closed, or holds an op that has no C function.
-pub fn lower(graph: &Graph, schedule: &Schedule, symbol: &str) -> Result<Lowered, LowerError> {
-    emit::Emitter::new(graph, symbol)?.run(schedule)
+/// If the plan's graph was not closed, or holds an op that has no C function.
+pub fn lower(plan: &Plan, symbol: &str) -> Result<Lowered, LowerError> {
+    emit::Emitter::new(plan, symbol)?.run()
 }

@@ -2,7 +2,8 @@
 
 use super::LowerError;
 use super::emit::Emitter;
-use cotangent_graph::ir::{Arg, Inst, Type};
+use cotangent_graph::ir::{Arg, Type};
+use cotangent_graph::plan::Step;
 
 /// Functions of `scalar.call` that are LLVM intrinsics on floats, by their name there.
 const INTRINSICS: &[(&str, &str)] = &[
@@ -31,23 +32,23 @@ pub(crate) const LIBM: &[&str] = &[
 ];
 
 impl Emitter<'_> {
-    /// An instruction on scalars.
-    pub(super) fn scalar(&mut self, inst: &Inst) -> Result<(), LowerError> {
-        let [result] = inst.results.as_slice() else {
-            return Err(self.error(inst, "it has not one result"));
+    /// A step on scalars.
+    pub(super) fn scalar(&mut self, step: &Step) -> Result<(), LowerError> {
+        let [result] = step.results.as_slice() else {
+            return Err(self.error(step, "it has not one result"));
         };
-        let ty = self.graph.ty(*result).clone();
-        let name = inst.op.name.strip_prefix("scalar.").unwrap_or_default();
-        let (word, operands) = match &inst.args[0] {
-            Arg::Str(word) => (word.as_str(), &inst.args[1..]),
-            _ => ("", &inst.args[..]),
+        let ty = self.ty(*result).clone();
+        let name = step.op.name.strip_prefix("scalar.").unwrap_or_default();
+        let (word, operands) = match &step.args[0] {
+            Arg::Str(word) => (word.as_str(), &step.args[1..]),
+            _ => ("", &step.args[..]),
         };
         // Constants take the type of a value beside them.
         let from = operands
             .iter()
             .filter(|_| name != "select")
             .find_map(|a| match a {
-                Arg::Value(v) => Some(self.graph.ty(*v).clone()),
+                Arg::Value(v) => Some(self.ty(*v).clone()),
                 _ => None,
             })
             .unwrap_or_else(|| ty.clone());
@@ -75,16 +76,16 @@ impl Emitter<'_> {
                 } else if LIBM.contains(&word) {
                     format!("{word}{}", if of == "float" { "f" } else { "" })
                 } else {
-                    return Err(self.error(inst, format!("the function `{word}` is not known here")));
+                    return Err(self.error(step, format!("the function `{word}` is not known here")));
                 };
                 if of != to || !matches!(to, "float" | "double") {
-                    return Err(self.error(inst, format!("`{word}` is not a function of floats here")));
+                    return Err(self.error(step, format!("`{word}` is not a function of floats here")));
                 }
                 self.call_as(&r, to, &symbol, &typed);
                 return Ok(());
             }
             (plain, [a, b]) if PLAIN.contains(&plain) => format!("{r} = {plain} {to} {a}, {b}"),
-            _ => return Err(self.error(inst, "it is not known here")),
+            _ => return Err(self.error(step, "it is not known here")),
         };
         self.line(&line);
         Ok(())
@@ -108,7 +109,7 @@ impl Emitter<'_> {
         match arg {
             Arg::Int(i) => Some(i.to_string()),
             Arg::Bool(b) => Some(i32::from(*b).to_string()),
-            Arg::Value(v) => match self.graph.ty(*v) {
+            Arg::Value(v) => match self.ty(*v) {
                 Type::Int(64) => Some(format!("%v{}", v.0)),
                 Type::Int(bits) => {
                     let extend = if *bits == 1 { "zext" } else { "sext" };
@@ -126,7 +127,7 @@ impl Emitter<'_> {
     pub(super) fn is_number(&self, arg: &Arg) -> bool {
         match arg {
             Arg::Float(_) | Arg::Int(_) => true,
-            Arg::Value(v) => matches!(self.graph.ty(*v), Type::Float(_)),
+            Arg::Value(v) => matches!(self.ty(*v), Type::Float(_)),
             _ => false,
         }
     }
@@ -134,7 +135,7 @@ impl Emitter<'_> {
     /// A float as an operand of type double, without the type.
     pub(super) fn as_double(&mut self, arg: &Arg) -> String {
         match arg {
-            Arg::Value(v) if *self.graph.ty(*v) == Type::Float(32) => {
+            Arg::Value(v) if *self.ty(*v) == Type::Float(32) => {
                 let wide = self.temp();
                 self.line(&format!("{wide} = fpext float %v{} to double", v.0));
                 wide
