@@ -91,14 +91,14 @@ fn differentiated(case: &Case, built: &CaseGraph) -> Result<Option<Joint>, Outco
         }
         Err((e, _)) => return Err(Outcome::Refused(e.to_string())),
     };
+    if taped(&joint) {
+        return Err(Outcome::Refused(format!("`{}` has no rule of ours", case.name)));
+    }
     requires_grad(case, built, &wrt)?;
     if no_derivative {
         return Err(Outcome::Failed(
             "LibTorch has no derivative here, the rule gives one".into(),
         ));
-    }
-    if taped(&joint) {
-        return Err(Outcome::Refused(format!("`{}` has no rule of ours", case.name)));
     }
     Ok(Some(joint))
 }

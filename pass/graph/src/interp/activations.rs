@@ -4,7 +4,8 @@ use super::EvalArg;
 use super::args::Kernel::{self, One};
 use super::args::{Args, Out};
 use super::elementwise::{common, float, larger, map, sigmoid, smaller, zip};
-use super::shape::{join, part};
+use super::pieces::join;
+use super::shape::part;
 use super::tensor::Tensor;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, FRAC_2_SQRT_PI};
 

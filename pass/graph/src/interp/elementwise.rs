@@ -30,6 +30,14 @@ pub(super) const OPS: &[(&str, Kernel)] = &[
     ("hypot", One(|a| float2(a, f64::hypot))),
     ("fmod", One(fmod)),
     ("fmod_tensor", One(fmod)),
+    ("fmax", One(|a| arithmetic(&pair(a)?, f64::max, i64::max))),
+    ("fmin", One(|a| arithmetic(&pair(a)?, f64::min, i64::min))),
+    ("remainder", One(remainder)),
+    ("remainder_tensor", One(remainder)),
+    ("addcmul", One(|a| three(a, |x, y, z| x + y * z))),
+    ("addcdiv", One(|a| three(a, |x, y, z| x + y / z))),
+    ("lerp", One(|a| three(a, lerp))),
+    ("lerp_tensor", One(|a| three(a, lerp))),
     ("eq", One(|a| compare(a, |x, y| x == y, |x, y| x == y))),
     ("eq_tensor", One(|a| compare(a, |x, y| x == y, |x, y| x == y))),
     ("ne", One(|a| compare(a, |x, y| x != y, |x, y| x != y))),
@@ -73,6 +81,9 @@ pub(super) const OPS: &[(&str, Kernel)] = &[
     ("atan", One(|a| float(a, f64::atan))),
     ("sinh", One(|a| float(a, f64::sinh))),
     ("cosh", One(|a| float(a, f64::cosh))),
+    ("asinh", One(|a| float(a, f64::asinh))),
+    ("acosh", One(|a| float(a, f64::acosh))),
+    ("atanh", One(|a| float(a, f64::atanh))),
     ("tanh", One(|a| float(a, f64::tanh))),
     ("erf", One(|a| float(a, libm::erf))),
     ("erfc", One(|a| float(a, libm::erfc))),
@@ -195,6 +206,32 @@ fn div(a: &Args<'_>) -> Out<Tensor> {
 
 fn fmod(a: &Args<'_>) -> Out<Tensor> {
     arithmetic(&pair(a)?, |x, y| x % y, |x, y| x.checked_rem(y).unwrap_or(0))
+}
+
+/// The result has the sign of the divisor.
+fn remainder(a: &Args<'_>) -> Out<Tensor> {
+    let float = |x: f64, y: f64| x - y * (x / y).floor();
+    let int = |x: i64, y: i64| match x.checked_rem(y) {
+        Some(r) if r != 0 && (r < 0) != (y < 0) => r + y,
+        r => r.unwrap_or(0),
+    };
+    arithmetic(&pair(a)?, float, int)
+}
+
+/// A function of three operands, on floats.
+fn three(a: &Args<'_>, f: fn(f64, f64, f64) -> f64) -> Out<Tensor> {
+    let (kind, shape, xs) = common(&[a.operand(0)?, a.operand(1)?, a.operand(2)?])?;
+    let (y, z) = (xs[1].to_f64(), xs[2].to_f64());
+    let values = xs[0].to_f64().into_iter().enumerate().map(|(i, x)| f(x, y[i], z[i]));
+    Ok(Tensor::from_f64(kind, &shape, values.collect()))
+}
+
+/// Computed from the nearer end, so that both ends are exact.
+fn lerp(x: f64, end: f64, weight: f64) -> f64 {
+    match weight.abs() < 0.5 {
+        true => x + weight * (end - x),
+        false => end - (end - x) * (1.0 - weight),
+    }
 }
 
 fn maximum(a: &Args<'_>) -> Out<Tensor> {

@@ -1,10 +1,9 @@
 //! Reading and writing by index, masks and choices.
 
-use super::Value;
-use super::args::Kernel::{self, Many, One};
-use super::args::{Args, Number, Out};
+use super::args::Kernel::{self, One};
+use super::args::{Args, Out};
 use super::elementwise::common;
-use super::lanes::map_lanes;
+use super::ordering::places;
 use super::promote::{broadcast, broadcast_all};
 use super::shape::{diagonal_view, slice_bounds, wrap_index};
 use super::tensor::{Data, Tensor, count, strided_indices, strides};
@@ -35,13 +34,6 @@ pub(super) const OPS: &[(&str, Kernel)] = &[
     ("diagonal_backward", One(diagonal_backward)),
     ("slice_scatter", One(slice_scatter)),
     ("select_scatter", One(select_scatter)),
-    ("constant_pad_nd", One(constant_pad)),
-    ("one_hot", One(one_hot)),
-    ("sort", Many(sort)),
-    ("topk", Many(topk)),
-    ("cumsum", One(cumsum)),
-    ("masked_select", One(masked_select)),
-    ("nonzero", One(nonzero)),
 ];
 
 fn choose(a: &Args<'_>) -> Out<Tensor> {
@@ -88,7 +80,7 @@ fn masked_fill(a: &Args<'_>) -> Out<Tensor> {
 }
 
 /// Flat positions where an index tensor's entries, checked against `n`, select along dimension `d`.
-fn selected(a: &Args<'_>, shape: &[i64], d: usize, index: &[i64]) -> Out<(Vec<i64>, Vec<usize>)> {
+pub(super) fn selected(a: &Args<'_>, shape: &[i64], d: usize, index: &[i64]) -> Out<(Vec<i64>, Vec<usize>)> {
     let n = shape[d];
     let index = index.iter().map(|i| wrap_index(a, *i, n)).collect::<Out<Vec<_>>>()?;
     let stride = strides(shape)[d];
@@ -146,7 +138,7 @@ fn embedding_backward(a: &Args<'_>) -> Out<Tensor> {
 }
 
 /// For each element of `index`: its flat position in a tensor of that shape whose dimension `d` is indexed.
-fn gathered(a: &Args<'_>, shape: &[i64], d: usize, index: &Tensor) -> Out<Vec<usize>> {
+pub(super) fn gathered(a: &Args<'_>, shape: &[i64], d: usize, index: &Tensor) -> Out<Vec<usize>> {
     let (shape, index_shape) = match shape.len() {
         0 => (vec![1], vec![index.numel() as i64]),
         _ => (shape.to_vec(), index.shape().to_vec()),
@@ -308,7 +300,14 @@ fn index_put(a: &Args<'_>) -> Out<Tensor> {
 }
 
 /// Writes a tensor into the view of another that the strides describe.
-fn into_view(a: &Args<'_>, x: &Tensor, shape: &[i64], steps: &[i64], offset: i64, source: &Tensor) -> Out<Tensor> {
+pub(super) fn into_view(
+    a: &Args<'_>,
+    x: &Tensor,
+    shape: &[i64],
+    steps: &[i64],
+    offset: i64,
+    source: &Tensor,
+) -> Out<Tensor> {
     if source.shape() != shape {
         return a.invalid(format!("the source has shape {:?}, not {shape:?}", source.shape()));
     }
@@ -363,133 +362,4 @@ fn slice_scatter(a: &Args<'_>) -> Out<Tensor> {
 
 fn select_scatter(a: &Args<'_>) -> Out<Tensor> {
     selected_at(a, a.tensor(0)?, a.tensor(1)?, 2)
-}
-
-/// Padding by a number; negative padding cuts.
-fn constant_pad(a: &Args<'_>) -> Out<Tensor> {
-    let (x, pad) = (a.tensor(0)?, a.ints(1)?);
-    // The C function has no value: zero.
-    let value = if a.args.len() > 2 { a.number(2)? } else { Number::Int(0) };
-    if pad.len() % 2 != 0 || pad.len() / 2 > x.rank() {
-        return a.invalid(format!("{pad:?} does not pad {:?}", x.shape()));
-    }
-    let mut shape = x.shape().to_vec();
-    // Of each dimension: the first kept element, how many, and where it goes.
-    let (mut from, mut kept, mut to) = (vec![0; x.rank()], shape.clone(), vec![0; x.rank()]);
-    for (k, p) in pad.chunks(2).enumerate() {
-        let d = x.rank() - 1 - k;
-        shape[d] += p[0] + p[1];
-        from[d] = (-p[0]).max(0);
-        to[d] = p[0].max(0);
-        kept[d] -= from[d] + (-p[1]).max(0);
-    }
-    if shape.iter().any(|n| *n < 0) {
-        return a.invalid(format!("{pad:?} leaves a negative extent"));
-    }
-    let out = value.fill(x.kind(), &shape)?;
-    if kept.iter().any(|n| *n <= 0) {
-        return Ok(out);
-    }
-    let start = |at: &[i64], steps: &[i64]| at.iter().zip(steps).map(|(i, s)| i * s).sum::<i64>();
-    let part = x.strided(&kept, &x.strides(), start(&from, &x.strides()));
-    into_view(a, &out, &kept, &strides(&shape), start(&to, &strides(&shape)), &part)
-}
-
-fn one_hot(a: &Args<'_>) -> Out<Tensor> {
-    let (x, classes) = (a.tensor(0)?, a.int(1)?);
-    let index = x.to_i64();
-    let classes = match classes {
-        -1 => index.iter().max().map_or(0, |m| m + 1),
-        n => n,
-    };
-    let mut out = vec![0; index.len() * classes.max(0) as usize];
-    for (k, i) in index.into_iter().enumerate() {
-        if !(0..classes).contains(&i) {
-            return a.invalid(format!("class {i} is out of range"));
-        }
-        out[k * classes as usize + i as usize] = 1;
-    }
-    Ok(Tensor::from_i64(Kind::I64, &[x.shape(), &[classes]].concat(), out))
-}
-
-/// Positions of the elements of a line in sorted order; stable, NaN counts as the largest.
-fn order(v: &[f64], descending: bool) -> Vec<usize> {
-    let mut at: Vec<usize> = (0..v.len()).collect();
-    let key = |i: usize, j: usize| match (v[i].is_nan(), v[j].is_nan()) {
-        (false, false) => v[i].partial_cmp(&v[j]).expect("neither is NaN"),
-        (x, y) => x.cmp(&y),
-    };
-    at.sort_by(|i, j| if descending { key(*j, *i) } else { key(*i, *j) });
-    at
-}
-
-fn ordered(a: &Args<'_>, d: usize, descending: bool, keep: Option<usize>) -> Out<Vec<Value>> {
-    let x = a.tensor(0)?;
-    let index = map_lanes(x, d, Kind::I64, |v| {
-        let mut at = order(v, descending);
-        at.truncate(keep.unwrap_or(at.len()));
-        at.into_iter().map(|i| i as f64).collect()
-    });
-    let index = if x.numel() == 0 && keep.is_some() {
-        return a.not_interpreted();
-    } else {
-        index
-    };
-    let at = gathered(a, x.shape(), d, &index)?;
-    Ok(vec![x.pick(index.shape(), &at).into(), index.into()])
-}
-
-fn sort(a: &Args<'_>) -> Out<Vec<Value>> {
-    ordered(a, a.dim(1, a.tensor(0)?.rank())?, a.flag(2)?, None)
-}
-
-fn topk(a: &Args<'_>) -> Out<Vec<Value>> {
-    let x = a.tensor(0)?;
-    let (k, d) = (a.int(1)?, a.dim(2, x.rank())?);
-    if k < 0 || k > x.shape().get(d).copied().unwrap_or(1) {
-        return a.invalid("k is out of range");
-    }
-    if k == 0 {
-        return a.not_interpreted();
-    }
-    ordered(a, d, a.flag(3)?, Some(k as usize))
-}
-
-fn cumsum(a: &Args<'_>) -> Out<Tensor> {
-    let x = a.tensor(0)?;
-    let kind = a.opt_kind(2)?.unwrap_or(super::reductions::accumulator(x.kind()));
-    Ok(map_lanes(&x.cast(kind), a.dim(1, x.rank())?, kind, |v| {
-        v.iter()
-            .scan(0.0, |sum, x| {
-                *sum += x;
-                Some(*sum)
-            })
-            .collect()
-    }))
-}
-
-/// Indices of the elements that are not zero.
-fn places(x: &Tensor) -> Vec<Vec<i64>> {
-    let steps = x.strides();
-    let truth = x.to_bool().into_iter().enumerate().filter(|(_, b)| *b);
-    truth
-        .map(|(flat, _)| steps.iter().zip(x.shape()).map(|(s, n)| flat as i64 / s % n).collect())
-        .collect()
-}
-
-fn nonzero(a: &Args<'_>) -> Out<Tensor> {
-    let x = a.tensor(0)?;
-    let found = places(x);
-    Ok(Tensor::from_i64(
-        Kind::I64,
-        &[found.len() as i64, x.rank() as i64],
-        found.concat(),
-    ))
-}
-
-fn masked_select(a: &Args<'_>) -> Out<Tensor> {
-    let shape = broadcast_all([a.tensor(0)?, a.tensor(1)?])?;
-    let mask = a.tensor(1)?.expand(&shape)?.to_bool();
-    let at: Vec<usize> = (0..mask.len()).filter(|i| mask[*i]).collect();
-    Ok(a.tensor(0)?.expand(&shape)?.pick(&[at.len() as i64], &at))
 }

@@ -50,7 +50,7 @@ pub(super) fn zip_lanes(
         0 => (x.reshape(&[1])?, y.reshape(&[1])?),
         _ => (x.cast(Kind::F64), y.cast(Kind::F64)),
     };
-    let joined = super::shape::join(a, vec![x.cast(Kind::F64), y.cast(Kind::F64)], d as i64)?;
+    let joined = super::pieces::join(a, vec![x.cast(Kind::F64), y.cast(Kind::F64)], d as i64)?;
     let out = map_lanes(&joined, d, kind, |v| {
         let (l, r) = v.split_at(v.len() / 2);
         f(l, r)

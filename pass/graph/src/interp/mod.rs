@@ -6,15 +6,21 @@
 
 mod activations;
 mod args;
+mod contraction;
+mod convolution;
 mod create;
 mod elementwise;
 mod facts;
+mod images;
 mod indexing;
 mod lanes;
 mod losses;
 mod matmul;
 mod normalisation;
 mod oracle;
+mod ordering;
+mod padding;
+mod pieces;
 mod promote;
 mod reductions;
 mod run;

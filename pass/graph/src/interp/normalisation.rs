@@ -195,6 +195,13 @@ fn group_norm(a: &Args<'_>, groups: i64, w_at: usize, b_at: usize, eps: f64) -> 
 fn batch_norm(a: &Args<'_>) -> Out<Normalised> {
     let x = a.tensor(0)?;
     let (training, eps) = (a.flag(5)?, a.float(7)?);
+    if x.numel() == 0 {
+        return Ok(Normalised {
+            y: x.clone(),
+            mean: vec![],
+            rstd: vec![],
+        });
+    }
     let [_, c, ..] = *x.shape() else {
         return a.invalid("needs a batch and a channel dimension");
     };

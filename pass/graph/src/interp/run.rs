@@ -2,8 +2,8 @@
 
 use super::args::{Args, Kernel};
 use super::{
-    Tensor, activations, create, elementwise, facts, indexing, losses, matmul, normalisation, reductions, scalars,
-    shape, tensor,
+    Tensor, activations, contraction, convolution, create, elementwise, facts, images, indexing, losses, matmul,
+    normalisation, ordering, padding, pieces, reductions, scalars, shape, tensor,
 };
 use crate::ir::{Arg, Graph, Inst, Kind, Type};
 use crate::ops::Op;
@@ -76,15 +76,21 @@ impl InterpError {
 static KERNELS: LazyLock<HashMap<&'static str, Kernel>> =
     LazyLock::new(|| TABLES.into_iter().flatten().copied().collect());
 
-const TABLES: [&[(&str, Kernel)]; 10] = [
+const TABLES: [&[(&str, Kernel)]; 16] = [
     activations::OPS,
+    contraction::OPS,
+    convolution::OPS,
     create::OPS,
     elementwise::OPS,
     facts::OPS,
+    images::OPS,
     indexing::OPS,
     losses::OPS,
     matmul::OPS,
     normalisation::OPS,
+    ordering::OPS,
+    padding::OPS,
+    pieces::OPS,
     reductions::OPS,
     shape::OPS,
 ];
