@@ -1,8 +1,8 @@
 //! Cargo's configuration, as far as a build with other flags must honour it.
 //!
 //! Cargo has no stable command that prints its configuration, so the files are read here, by Cargo's rules: every
-//! `.cargo/config.toml` from the working directory upwards, then the one in Cargo's home; arrays are joined, nearer
-//! files last; `--config` arguments come nearest.
+//! `.cargo/config.toml` from the working directory upwards, then the one in Cargo's home, each with the files that it
+//! includes; arrays are joined, nearer files last; `--config` arguments come nearest.
 
 use anyhow::{Context, Result};
 use std::ffi::OsString;
@@ -24,8 +24,7 @@ impl Config {
             config.add_farther(layer);
         }
         for file in files(&directory, cargo_home()) {
-            let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-            config.add_farther(parse(&text, &file.display().to_string())?);
+            config.add_farther(load(&file)?);
         }
         Ok(config)
     }
@@ -77,6 +76,33 @@ fn parse(text: &str, place: &str) -> Result<Table> {
         .with_context(|| format!("cannot parse Cargo's configuration in {place}"))
 }
 
+/// Reads a file and what it includes: included files lie under it, the last of them nearest.
+fn load(file: &Path) -> Result<Table> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let mut own = parse(&text, &file.display().to_string())?;
+    let mut table = Table::new();
+    let included = match own.remove("include") {
+        Some(Value::Array(files)) => files,
+        Some(one) => vec![one],
+        None => Vec::new(),
+    };
+    for entry in included {
+        let (path, optional) = match &entry {
+            Value::Table(entry) => (entry.get("path"), entry.get("optional").and_then(Value::as_bool)),
+            path => (Some(path), None),
+        };
+        let Some(path) = path.and_then(Value::as_str) else {
+            continue;
+        };
+        let path = file.with_file_name(path);
+        if path.is_file() || optional != Some(true) {
+            merge(&mut table, load(&path)?);
+        }
+    }
+    merge(&mut table, own);
+    Ok(table)
+}
+
 /// Lays a nearer table over a farther one.
 fn merge(under: &mut Table, nearer: Table) {
     for (key, value) in nearer {
@@ -101,12 +127,10 @@ fn command_line(arguments: &[OsString]) -> Result<Vec<Table>> {
             None => None,
         };
         if let Some(value) = value {
-            let text = if Path::new(&value).is_file() {
-                std::fs::read_to_string(&value).with_context(|| format!("cannot read {value}"))?
-            } else {
-                value.clone()
-            };
-            layers.push(parse(&text, &value)?);
+            layers.push(match Path::new(&value) {
+                file if file.is_file() => load(file)?,
+                _ => parse(&value, "`--config`")?,
+            });
         }
     }
     layers.reverse();
@@ -172,6 +196,22 @@ mod tests {
         let found = files(&inner, Some(dir.path().join("home")));
         let expected = ["inner/.cargo", ".cargo", "home"].map(|f| dir.path().join(f).join("config.toml"));
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn included_files_lie_under_the_file_that_includes_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        write(
+            "config.toml",
+            "include = ['a.toml', {path = 'b.toml', optional = true}, {path = 'gone.toml', optional = true}]\nbuild.target = 'own'",
+        );
+        write("a.toml", "build = {target = 'a', rustflags = ['a'], jobs = 1}");
+        write("b.toml", "build = {jobs = 2, rustflags = ['b']}");
+        let table = load(&dir.path().join("config.toml")).unwrap();
+        assert_eq!(table["build"]["target"].as_str(), Some("own"));
+        assert_eq!(table["build"]["jobs"].as_integer(), Some(2));
+        assert_eq!(words(&table["build"]["rustflags"]).unwrap(), ["a", "b"]);
     }
 
     #[test]

@@ -1,0 +1,110 @@
+//! Chores that drive Cargo.
+
+use crate::setup;
+use anyhow::{Context, Result, bail};
+use std::ffi::{OsStr, OsString};
+use std::process::Command;
+
+/// Trains the MNIST model with compiled pullbacks next to the same model under LibTorch's autograd.
+pub(crate) fn demo(arguments: &[OsString]) -> Result<()> {
+    setup::ensure()?;
+    cotangent(
+        ["run", "--release", "--package", "cotangent", "--example", "mnist", "--"],
+        arguments,
+    )
+}
+
+/// All tests: those that need derivatives are built with the pass, the others plainly.
+pub(crate) fn test(arguments: &[OsString]) -> Result<()> {
+    setup::ensure()?;
+    cargo(["test", "--workspace", "--exclude", "cotangent"], arguments)?;
+    cargo(
+        ["test", "--package", "cotangent", "--features", "cli", "--bins"],
+        arguments,
+    )?;
+    cotangent(["test", "--package", "cotangent"], arguments)
+}
+
+/// One bench by name, or all.
+pub(crate) fn bench(arguments: &[OsString]) -> Result<()> {
+    setup::ensure()?;
+    match arguments.split_first() {
+        Some((name, rest)) if !name.to_string_lossy().starts_with('-') => {
+            let named = [
+                OsStr::new("bench"),
+                "--package".as_ref(),
+                "cotangent".as_ref(),
+                "--bench".as_ref(),
+                name,
+            ];
+            cotangent(named.into_iter().chain(["--".as_ref()]), rest)
+        }
+        _ => cotangent(["bench", "--package", "cotangent", "--"], arguments),
+    }
+}
+
+/// Recorded cases.
+pub(crate) fn cases(arguments: &[OsString]) -> Result<()> {
+    setup::ensure()?;
+    cotangent(
+        [
+            "run",
+            "--release",
+            "--package",
+            "cotangent-cases",
+            "--example",
+            "cases",
+            "--",
+        ],
+        arguments,
+    )
+}
+
+/// What CI runs.
+pub(crate) fn ci() -> Result<()> {
+    setup::ensure()?;
+    cargo(["fmt", "--all", "--check"], &[])?;
+    cargo(
+        [
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--features",
+            "cotangent/cli",
+            "--",
+            "--deny",
+            "warnings",
+        ],
+        &[],
+    )?;
+    test(&[])
+}
+
+/// Runs Cargo.
+fn cargo<A: AsRef<OsStr>>(own: impl IntoIterator<Item = A>, passed: &[OsString]) -> Result<()> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(own).args(passed);
+    let shown = shown(&command);
+    eprintln!("$ {shown}");
+    let status = command.status().context("cannot run Cargo")?;
+    match status.success() {
+        true => Ok(()),
+        false => bail!("`{shown}` failed"),
+    }
+}
+
+/// Runs `cargo cotangent`.
+fn cotangent<A: AsRef<OsStr>>(own: impl IntoIterator<Item = A>, passed: &[OsString]) -> Result<()> {
+    let own: Vec<OsString> = own.into_iter().map(|a| a.as_ref().to_owned()).collect();
+    cargo(["cotangent".into()].into_iter().chain(own), passed)
+}
+
+/// A command as one would type it.
+fn shown(command: &Command) -> String {
+    let arguments = command.get_args().map(|a| a.to_string_lossy());
+    ["cargo".into()]
+        .into_iter()
+        .chain(arguments)
+        .collect::<Vec<_>>()
+        .join(" ")
+}

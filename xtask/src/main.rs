@@ -1,0 +1,57 @@
+//! `cargo xtask`: the chores of this workspace. Needs Rust alone.
+
+mod chores;
+mod setup;
+
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Chores of the Cotangent workspace
+#[derive(Parser)]
+#[command(name = "xtask", bin_name = "cargo xtask")]
+struct Options {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Get LLVM, LibTorch and MNIST, and tell Cargo where they are
+    Setup,
+    /// Train on MNIST with compiled pullbacks, next to LibTorch's own autograd
+    Demo(Rest),
+    /// Run all tests
+    Test(Rest),
+    /// Run a bench, or all of them
+    Bench(Rest),
+    /// Run recorded cases: `ops` or `tensors`, with `--from FOLDER`
+    Cases(Rest),
+    /// What CI runs: set-up, formatting, lints, tests
+    Ci,
+}
+
+#[derive(Args)]
+struct Rest {
+    /// Arguments that are passed on
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+fn main() -> ExitCode {
+    let done = match Options::parse().chore {
+        Chore::Setup => setup::run(),
+        Chore::Demo(rest) => chores::demo(&rest.arguments),
+        Chore::Test(rest) => chores::test(&rest.arguments),
+        Chore::Bench(rest) => chores::bench(&rest.arguments),
+        Chore::Cases(rest) => chores::cases(&rest.arguments),
+        Chore::Ci => chores::ci(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Cargo's settings for this machine: `.cargo/cotangent.toml`, which `.cargo/config.toml` includes.
+//!
+//! They let plain `cargo build` and `cargo test` find LLVM and LibTorch, and built programs find LibTorch's libraries.
+
+use super::libtorch::Torch;
+use super::llvm::PREFIX_VARIABLE;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+/// The variable that names the folder of the MNIST images to examples and benches.
+const DATA_VARIABLE: &str = "COTANGENT_MNIST";
+
+/// Where things are.
+pub(super) struct Settings {
+    /// LLVM's folder.
+    pub(super) llvm: PathBuf,
+    /// LibTorch.
+    pub(super) torch: Torch,
+    /// The folder of the MNIST images.
+    pub(super) data: PathBuf,
+}
+
+impl Settings {
+    fn text(&self) -> Result<String> {
+        let mut env = Table::new();
+        let mut set = |name: &str, value: &Path| env.insert(name.into(), Value::String(value.display().to_string()));
+        set(PREFIX_VARIABLE, &self.llvm);
+        set(DATA_VARIABLE, &self.data);
+        let lib = match &self.torch {
+            Torch::Folder(folder) => {
+                set("LIBTORCH", folder);
+                folder.join("lib")
+            }
+            Torch::Python(lib) => {
+                set("LIBTORCH_USE_PYTORCH", Path::new("1"));
+                // The folder above `lib` has `include` too.
+                set("LIBTORCH", lib.parent().unwrap_or(lib));
+                lib.clone()
+            }
+        };
+        let rpath = format!("link-arg=-Wl,-rpath,{}", lib.display());
+        let mut build = Table::new();
+        build.insert("rustflags".into(), Value::Array(vec!["-C".into(), rpath.into()]));
+        let mut root = Table::new();
+        root.insert("env".into(), env.into());
+        root.insert("build".into(), build.into());
+        let text = toml::to_string(&root).context("cannot write TOML")?;
+        Ok(format!("# Written by `cargo xtask setup`.\n\n{text}"))
+    }
+}
+
+/// Writes the settings. A file that says the same already is left alone: Cargo looks at its time.
+pub(super) fn write(settings: &Settings) -> Result<()> {
+    let file = file();
+    let text = settings.text()?;
+    if std::fs::read_to_string(&file).ok().as_ref() != Some(&text) {
+        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    eprintln!("      {}", file.display());
+    Ok(())
+}
+
+/// Whether the settings are written, and what they name is still there.
+pub(super) fn is_complete() -> bool {
+    let text = std::fs::read_to_string(file()).unwrap_or_default();
+    let settings = text.parse::<Table>().unwrap_or_default();
+    let Some(env) = settings.get("env").and_then(Value::as_table) else {
+        return false;
+    };
+    [PREFIX_VARIABLE, DATA_VARIABLE, "LIBTORCH"].into_iter().all(|name| {
+        env.get(name)
+            .and_then(Value::as_str)
+            .is_some_and(|path| Path::new(path).exists())
+    })
+}
+
+fn file() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cargo/cotangent.toml")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(torch: Torch) -> Table {
+        let settings = Settings {
+            llvm: "/llvm".into(),
+            torch,
+            data: "/data".into(),
+        };
+        settings.text().unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn programs_find_the_libraries_of_either_kind_of_libtorch() {
+        for (torch, root) in [
+            (Torch::Folder("/t".into()), "/t"),
+            (Torch::Python("/py/torch/lib".into()), "/py/torch"),
+        ] {
+            let table = settings(torch);
+            assert_eq!(table["env"]["LIBTORCH"].as_str(), Some(root));
+            let flags = table["build"]["rustflags"].as_array().unwrap();
+            assert_eq!(flags[1].as_str().unwrap(), format!("link-arg=-Wl,-rpath,{root}/lib"));
+        }
+    }
+}
