@@ -32,3 +32,8 @@ pub mod __private {
     };
     pub use cotangent_runtime::function::Function;
 }
+
+/// The example of the README, compiled as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

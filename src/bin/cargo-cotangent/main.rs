@@ -6,10 +6,12 @@ mod arguments;
 mod artifacts;
 mod build;
 mod config;
+mod inputs;
 mod messages;
 mod options;
 mod report;
 mod rustflags;
+mod stages;
 mod toolchain;
 
 use clap::Parser;

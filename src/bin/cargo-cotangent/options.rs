@@ -74,9 +74,19 @@ pub(crate) struct Emit {
     pub(crate) stage: Stage,
 }
 
-/// A stage whose result can be printed.
+/// A stage whose result can be printed. All but the first need `--input`.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The tree of decisions with its open graphs, as the artifact holds it
     Raise,
+    /// The graph for such arguments: every size is a number
+    Specialize,
+    /// The graph without writes, and the writes that remain
+    Functionalize,
+    /// Forward and backward in one graph
+    Differentiate,
+    /// Forward and backward apart, and what is saved between them
+    Partition,
+    /// Both as they are executed: steps, slots, releases
+    Plan,
 }

@@ -8,17 +8,12 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// The variable that names the folder of the MNIST images to examples and benches.
-const DATA_VARIABLE: &str = "COTANGENT_MNIST";
-
 /// Where things are.
 pub(super) struct Settings {
     /// LLVM's folder.
     pub(super) llvm: PathBuf,
     /// LibTorch.
     pub(super) torch: Torch,
-    /// The folder of the MNIST images.
-    pub(super) data: PathBuf,
 }
 
 impl Settings {
@@ -26,7 +21,6 @@ impl Settings {
         let mut env = Table::new();
         let mut set = |name: &str, value: &Path| env.insert(name.into(), Value::String(value.display().to_string()));
         set(PREFIX_VARIABLE, &self.llvm);
-        set(DATA_VARIABLE, &self.data);
         let lib = match &self.torch {
             Torch::Folder(folder) => {
                 set("LIBTORCH", folder);
@@ -68,7 +62,7 @@ pub(super) fn is_complete() -> bool {
     let Some(env) = settings.get("env").and_then(Value::as_table) else {
         return false;
     };
-    [PREFIX_VARIABLE, DATA_VARIABLE, "LIBTORCH"].into_iter().all(|name| {
+    [PREFIX_VARIABLE, "LIBTORCH"].into_iter().all(|name| {
         env.get(name)
             .and_then(Value::as_str)
             .is_some_and(|path| Path::new(path).exists())
@@ -87,7 +81,6 @@ mod tests {
         let settings = Settings {
             llvm: "/llvm".into(),
             torch,
-            data: "/data".into(),
         };
         settings.text().unwrap().parse().unwrap()
     }

@@ -19,30 +19,37 @@ const FILES: [&str; 4] = [
     "t10k-images-idx3-ubyte",
     "t10k-labels-idx1-ubyte",
 ];
-/// The file that names the set.
-const NAME_FILE: &str = "NAME";
+/// The sets and their folders in the cache, where examples look for them in this order.
+const MNIST: (&str, &str) = ("MNIST", "mnist");
+const FASHION: (&str, &str) = ("Fashion-MNIST", "fashion-mnist");
 
-/// Puts the images into the cache; says where they are.
-pub(super) fn set_up(cache: &Path) -> Result<PathBuf> {
-    let folder = cache.join("mnist");
-    if let Ok(name) = std::fs::read_to_string(folder.join(NAME_FILE)) {
-        eprintln!("      {} ({})", folder.display(), name.trim());
-        return Ok(folder);
+/// The set that is in the cache: its name and its folder.
+pub(super) fn present(cache: &Path) -> Option<(&'static str, PathBuf)> {
+    let sets = [MNIST, FASHION].map(|(name, folder)| (name, cache.join(folder)));
+    sets.into_iter().find(|(_, folder)| folder.is_dir())
+}
+
+/// Puts the images into the cache.
+pub(super) fn set_up(cache: &Path) -> Result<()> {
+    if present(cache).is_none()
+        && let Err(error) = fill(&cache.join(MNIST.1), |folder| original(cache, folder))
+    {
+        eprintln!("      MNIST cannot be had ({error:#}).");
+        eprintln!("      USING Fashion-MNIST INSTEAD: same format, other pictures, lower accuracy.");
+        fill(&cache.join(FASHION.1), fashion)?;
     }
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let name = match original(cache, &folder) {
-        Ok(()) => "MNIST",
-        Err(error) => {
-            eprintln!("      MNIST cannot be had ({error:#}).");
-            eprintln!("      USING Fashion-MNIST INSTEAD: same format, other pictures, lower accuracy.");
-            fashion(&folder)?;
-            "Fashion-MNIST"
-        }
-    };
-    // Written last: it says that the others are whole.
-    std::fs::write(folder.join(NAME_FILE), format!("{name}\n")).context("cannot write the name of the set")?;
-    eprintln!("      {} ({name})", folder.display());
-    Ok(folder)
+    if let Some((name, folder)) = present(cache) {
+        eprintln!("      {} ({name})", folder.display());
+    }
+    Ok(())
+}
+
+/// Fills a folder beside its place and then moves it there: it is whole, or it is not there.
+fn fill(folder: &Path, with: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let partial = folder.with_extension("partial");
+    std::fs::create_dir_all(&partial).with_context(|| format!("cannot create {}", partial.display()))?;
+    with(&partial)?;
+    std::fs::rename(&partial, folder).with_context(|| format!("cannot create {}", folder.display()))
 }
 
 fn original(cache: &Path, folder: &Path) -> Result<()> {

@@ -30,7 +30,7 @@ pub(crate) fn run() -> Result<()> {
 
 /// Runs the set-up unless it was completed before.
 pub(crate) fn ensure() -> Result<()> {
-    match local::is_complete() {
+    match local::is_complete() && mnist::present(&cache()?).is_some() {
         true => Ok(()),
         false => run(),
     }
