@@ -15,6 +15,8 @@ pub(super) const OPS: &[(&str, Kernel)] = &[
         "mse_loss_backward",
         One(|a| pointwise_backward(a, |x, t| 2.0 * (x - t))),
     ),
+    ("smooth_l1_loss_backward", One(smooth_l1_backward)),
+    ("huber_loss_backward", One(huber_backward)),
     ("l1_loss", One(|a| pointwise(a, |x, t| (x - t).abs()))),
     ("smooth_l1_loss", One(smooth_l1)),
     ("huber_loss", One(huber)),
@@ -69,7 +71,7 @@ fn pointwise(a: &Args<'_>, f: impl Fn(f64, f64) -> f64) -> Out<Tensor> {
 }
 
 /// Gradient, point, target, reduction.
-fn pointwise_backward(a: &Args<'_>, slope: fn(f64, f64) -> f64) -> Out<Tensor> {
+fn pointwise_backward(a: &Args<'_>, slope: impl Fn(f64, f64) -> f64) -> Out<Tensor> {
     let (kind, shape, xs) = common(&[a.operand(1)?, a.operand(2)?])?;
     let g = a.tensor(0)?.cast(kind).expand(&shape)?;
     let scale = match reduction(a, 3)? {
@@ -91,6 +93,24 @@ fn smooth_l1(a: &Args<'_>) -> Out<Tensor> {
     pointwise(a, |x, t| match (x - t).abs() {
         d if d < beta => 0.5 * d * d / beta,
         d => d - 0.5 * beta,
+    })
+}
+
+fn smooth_l1_backward(a: &Args<'_>) -> Out<Tensor> {
+    let beta = a.float(4)?;
+    pointwise_backward(a, |x, t| match x - t {
+        d if d <= -beta => -1.0,
+        d if d >= beta => 1.0,
+        d => d / beta,
+    })
+}
+
+fn huber_backward(a: &Args<'_>) -> Out<Tensor> {
+    let delta = a.float(4)?;
+    pointwise_backward(a, |x, t| match x - t {
+        d if d <= -delta => -delta,
+        d if d >= delta => delta,
+        d => d,
     })
 }
 

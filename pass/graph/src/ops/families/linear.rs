@@ -47,6 +47,8 @@ table! {
         "2x5 1 1 3 | 4x2 0 -3 2";
     "select": select, Linear(grads!(|m| 0 => op!(select_backward(m.g(), &m.x(0).shape(), m.arg(1), m.arg(2))))),
         "2x5 1 3 | 4x2 0 -1 | 4 0 2";
+    "get": first, Linear(grads!(|m| 0 => op!(select_backward(m.g(), &m.x(0).shape(), 0, m.arg(1))))), "4x2 3 | 4 -1";
+    "shallow_clone": like, Linear(grads!(|m| 0 => m.g())), "2x3";
     "slice_backward": sized, Linear(grads!(|m| 0 => op!(slice(m.g(), m.arg(2), m.arg(3), m.arg(4), m.arg(5))))),
         "2x3 [2,5] 1 1 4 1";
     "select_backward": sized, Linear(grads!(|m| 0 => op!(select(m.g(), m.arg(2), m.arg(3))))), "2 [2,5] 1 3";
@@ -299,12 +301,21 @@ pub(super) fn narrow_transpose<'m>(g: Term<'m>, x: &TensorType, at: i64, start: 
 }
 
 fn select(cx: &Infer<'_>) -> Inferred {
+    selected(cx, cx.int(1), cx.int(2))
+}
+
+/// `get` selects along the first dimension.
+fn first(cx: &Infer<'_>) -> Inferred {
+    selected(cx, 0, cx.int(1))
+}
+
+fn selected(cx: &Infer<'_>, at: i64, i: i64) -> Inferred {
     let mut x = cx.tensor(0);
     if x.rank() == 0 {
         return refuse("select in a 0-dim tensor");
     }
-    let at = dim(cx.int(1), x.rank())?;
-    let (n, i) = (x.shape[at], cx.int(2));
+    let at = dim(at, x.rank())?;
+    let n = x.shape[at];
     if !(-n..n).contains(&i) {
         return refuse(format!("select of {i} among {n}"));
     }

@@ -19,10 +19,10 @@ table! {
             m.give(1, -slope);
         }
     })), "2x3 2x3 1 | 2x3 2x3 2 | 2x3 3 0";
-    "smooth_l1_loss": |cx| loss(cx, 2), Custom(rule!(|m| kernel(m, "smooth_l1_loss_backward"))), "";
+    "smooth_l1_loss": |cx| loss(cx, 2), Custom(rule!(|m| kernel(m, "smooth_l1_loss_backward"))), "2x3 2x3 1 1.0 | 2x3 2x3 2 0.5 | 2x3 2x3 0 3.0";
     "smooth_l1_loss_backward": |cx| one(cx.tensor(1).kind, cx.tensor(1).shape), Custom(rule!(|m| m.leave_to_libtorch())), "";
     "huber_loss_backward": |cx| one(cx.tensor(1).kind, cx.tensor(1).shape), Custom(rule!(|m| m.leave_to_libtorch())), "";
-    "huber_loss": |cx| loss(cx, 2), Custom(rule!(|m| kernel(m, "huber_loss_backward"))), "";
+    "huber_loss": |cx| loss(cx, 2), Custom(rule!(|m| kernel(m, "huber_loss_backward"))), "2x3 2x3 1 1.0 | 2x3 2x3 2 0.5 | 2x3 2x3 0 3.0";
     "kl_div": |cx| loss(cx, 2), Custom(rule!(|m| divergence(m))),
         "2x3 2x3+ 1 false | 2x3 2x3 2 true | 2x3 3+ 0 false";
     "binary_cross_entropy_with_logits": |cx| loss(cx, 4), Custom(rule!(|m| logits(m))),
