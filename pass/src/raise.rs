@@ -88,6 +88,7 @@ struct Library<'c> {
     /// Where a symbol with external linkage is defined, as far as modules were parsed.
     exports: RefCell<HashMap<String, usize>>,
     functions: RefCell<HashMap<Symbol, Option<Rc<Func>>>>,
+    signatures: RefCell<HashMap<Symbol, Signature>>,
     globals: RefCell<HashMap<Symbol, Option<Rc<Global>>>>,
     /// The first module that could not be read.
     failure: RefCell<Option<String>>,
@@ -103,6 +104,7 @@ impl<'c> Library<'c> {
             modules: bitcode.modules().iter().map(|_| OnceCell::new()).collect(),
             exports: RefCell::default(),
             functions: RefCell::default(),
+            signatures: RefCell::default(),
             globals: RefCell::default(),
             failure: RefCell::default(),
             local_parsed: OnceCell::new(),
@@ -200,6 +202,9 @@ impl Loader for Library<'_> {
 
     fn signature(&self, symbol: &Symbol) -> Signature {
         // Attributes of allocation functions stand on their declarations too: any module that knows the name will do.
+        if let Some(s) = self.signatures.borrow().get(symbol) {
+            return s.clone();
+        }
         let name = symbol.split_once('!').map_or(&**symbol, |(_, n)| n);
         let mut known = Signature::default();
         for m in self.modules.iter().filter_map(OnceCell::get) {
@@ -208,6 +213,7 @@ impl Loader for Library<'_> {
                 known.noreturn |= s.noreturn;
             }
         }
+        self.signatures.borrow_mut().insert(symbol.clone(), known.clone());
         known
     }
 

@@ -42,6 +42,17 @@ pub(crate) struct Handle {
     pub freed: bool,
 }
 
+/// A place in the code.
+#[derive(Clone, Debug, Default)]
+struct Frame {
+    /// Number of its location.
+    at: u32,
+    /// The innermost place in the user's own code on the way here.
+    user: Option<Rc<Loc>>,
+}
+
+/// The crate of the shims, as it stands in mangled names.
+const OWN_CRATE: &str = "cotangent_runtime";
 /// Deepest chain of calls.
 const MAX_DEPTH: usize = 1500;
 /// Most instructions of one evaluation.
@@ -70,8 +81,11 @@ pub(crate) struct Eval<'a> {
     /// How many decisions were taken so far.
     taken: usize,
     /// Call sites, outermost first.
-    stack: Vec<u32>,
-    at: u32,
+    stack: Vec<Frame>,
+    /// Where the evaluation is.
+    here: Frame,
+    /// Innermost place in the user's own code, by number of location.
+    places: HashMap<u32, Option<Rc<Loc>>>,
     /// The instruction that is evaluated, and how often each asked for a decision.
     site: usize,
     pub(crate) asked: HashMap<usize, u32>,
@@ -100,7 +114,8 @@ impl<'a> Eval<'a> {
             prefix,
             taken: 0,
             stack: vec![],
-            at: 0,
+            here: Frame::default(),
+            places: HashMap::new(),
             site: 0,
             asked: HashMap::new(),
             steps: 0,
@@ -112,6 +127,8 @@ impl<'a> Eval<'a> {
         if self.stack.len() >= MAX_DEPTH {
             return self.refuse("calls nest too deeply to follow: recursion whose depth is known at run time only");
         }
+        // What Cotangent's own runtime does is no place in the user's program.
+        let silent = func.symbol.contains(OWN_CRATE);
         let mut locals = vec![Val::Undef; func.locals as usize];
         for (slot, arg) in locals.iter_mut().zip(args) {
             *slot = arg;
@@ -136,8 +153,8 @@ impl<'a> Eval<'a> {
                         .refuse("the function does too much for a compiled region: a loop that is too long to unroll");
                 }
                 self.site = std::ptr::from_ref(inst) as usize;
-                if inst.at != 0 {
-                    self.at = inst.at;
+                if inst.at != 0 && inst.at != self.here.at && !silent {
+                    self.enter(inst.at);
                 }
                 match &inst.code {
                     Code::Ret(v) => {
@@ -212,9 +229,9 @@ impl<'a> Eval<'a> {
             Callee::Asm(text) if text.is_empty() => return Ok(Val::Undef),
             _ => return self.refuse("inline assembly"),
         };
-        self.stack.push(self.at);
+        self.stack.push(self.here.clone());
         let result = self.dispatch(&symbol, args, &inst.ty, noreturn);
-        self.at = self.stack.pop().expect("pushed above");
+        self.here = self.stack.pop().expect("pushed above");
         result
     }
 
@@ -819,15 +836,32 @@ impl<'a> Eval<'a> {
         }
     }
 
+    /// Moves to a place of the current function.
+    fn enter(&mut self, at: u32) {
+        let loader = self.loader;
+        let own = self.places.entry(at).or_insert_with(|| {
+            let locs = loader.locations(at);
+            locs.iter()
+                .find(|l| is_user(l))
+                .or(locs.first())
+                .map(|l| Rc::new(l.clone()))
+        });
+        let user = own.clone().filter(|l| is_user(l));
+        let outer = self.stack.last().and_then(|f| f.user.clone());
+        self.here = Frame {
+            at,
+            user: user.or(outer).or_else(|| own.clone()),
+        };
+    }
+
     /// The current place in the user's own source: the innermost frame that is not a library's.
-    pub(crate) fn loc(&self) -> Option<Loc> {
-        let frames = self.frames();
-        frames.iter().find(|l| is_user(l)).or(frames.first()).cloned()
+    pub(crate) fn loc(&self) -> Option<Rc<Loc>> {
+        self.here.user.clone()
     }
 
     fn frames(&self) -> Vec<Loc> {
-        let numbers = std::iter::once(&self.at).chain(self.stack.iter().rev());
-        numbers.flat_map(|n| self.loader.locations(*n).to_vec()).collect()
+        let numbers = std::iter::once(&self.here).chain(self.stack.iter().rev()).map(|f| f.at);
+        numbers.flat_map(|n| self.loader.locations(n).to_vec()).collect()
     }
 
     /// Records that something cannot be raised, and stops.

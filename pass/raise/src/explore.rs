@@ -39,9 +39,9 @@ enum End {
 }
 
 /// Most evaluations that the build spends on one function.
-const BUDGET: usize = 250;
+const BUDGET: usize = 120;
 /// Rounds of a loop that the build follows.
-const ROUNDS: u32 = 5;
+const ROUNDS: u32 = 3;
 
 /// Raises one request as far as the build goes.
 ///
@@ -77,8 +77,12 @@ pub fn extend(program: &mut Program, loader: &dyn Loader, path: &[Choice]) {
     };
     let grown = explorer.grow(program, &mut path.to_vec());
     program.leaves = explorer.leaves;
+    let finished = matches!(grown, Tree::Leaf(_));
     if let Some(place) = descend(&mut program.tree, path) {
         *place = grown;
+    }
+    if finished {
+        drop_prefixes(program);
     }
 }
 
@@ -271,6 +275,12 @@ impl Explorer<'_> {
     }
 }
 
+/// Number of arguments of a function, from its description.
+fn arguments(description: &str) -> usize {
+    let json: serde_json::Value = serde_json::from_str(description).unwrap_or_default();
+    json["params"].as_array().map_or(0, Vec::len)
+}
+
 /// Evaluates the shim of a program along a list of choices.
 fn evaluate(program: &Program, loader: &dyn Loader, path: &[Choice]) -> End {
     let mut eval = Eval::new(&program.key, loader, path);
@@ -280,10 +290,9 @@ fn evaluate(program: &Program, loader: &dyn Loader, path: &[Choice]) -> End {
             at: vec![],
         }]);
     };
-    // As many arguments as the function can have; it reads those that it has.
-    const ARGUMENTS: usize = 64;
-    let mut args = Object::new(Some(8 * ARGUMENTS as u64), 8);
-    for i in 0..ARGUMENTS {
+    let count = arguments(&program.description);
+    let mut args = Object::new(Some(8 * count as u64), 8);
+    for i in 0..count {
         let arg = eval.trace.scalar("host.arg", vec![Arg::Int(i as i64)], Type::Ptr, None);
         let cell = Cell::Val(Val::Ptr(Ptr::to(Base::Host(arg))));
         args.write_cell(8 * i as u64, 8, cell)

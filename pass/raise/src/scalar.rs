@@ -4,6 +4,7 @@ use crate::code::Ty;
 use crate::trace::Trace;
 use crate::value::{Base, Ptr, Val, mask, scalar_type, sign_extend};
 use cotangent_graph::ir::{Arg, Loc, Value};
+use std::rc::Rc;
 
 /// An operation that has no meaning on these operands; the text names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub(crate) struct Scalars<'a> {
     /// The trace.
     pub(crate) trace: &'a mut Trace,
     /// Where.
-    pub(crate) loc: Option<Loc>,
+    pub(crate) loc: Option<Rc<Loc>>,
 }
 
 impl Scalars<'_> {

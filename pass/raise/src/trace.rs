@@ -3,6 +3,7 @@
 use cotangent_graph::ir::{Arg, Graph, Loc, Type, Value};
 use cotangent_graph::ops::Op;
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// A graph under construction.
 #[derive(Default)]
@@ -38,7 +39,7 @@ impl Trace {
     }
 
     /// A scalar instruction: pure, so that equal ones share a value.
-    pub fn scalar(&mut self, op: &'static str, args: Vec<Arg>, ty: Type, loc: Option<Loc>) -> Value {
+    pub fn scalar(&mut self, op: &'static str, args: Vec<Arg>, ty: Type, loc: Option<Rc<Loc>>) -> Value {
         let key = (op, args.iter().map(key_arg).collect(), ty.clone());
         if let Some(v) = self.scalars.get(&key) {
             return *v;
@@ -46,7 +47,9 @@ impl Trace {
         let mut tainted = op == "item";
         args.iter()
             .for_each(|a| a.for_each_value(&mut |v| tainted |= self.data.contains(&v)));
-        let v = self.graph.push(Op::named(op), args, vec![ty], loc)[0];
+        let v = self
+            .graph
+            .push(Op::named(op), args, vec![ty], loc.map(|l| (*l).clone()))[0];
         if tainted {
             self.data.insert(v);
         }
@@ -55,8 +58,8 @@ impl Trace {
     }
 
     /// An instruction over tensors.
-    pub fn tensors(&mut self, op: Op, args: Vec<Arg>, results: Vec<Type>, loc: Option<Loc>) -> Vec<Value> {
-        self.graph.push(op, args, results, loc)
+    pub fn tensors(&mut self, op: Op, args: Vec<Arg>, results: Vec<Type>, loc: Option<Rc<Loc>>) -> Vec<Value> {
+        self.graph.push(op, args, results, loc.map(|l| (*l).clone()))
     }
 
     /// Does the scalar depend on the elements of a tensor?

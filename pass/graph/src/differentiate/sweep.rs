@@ -134,7 +134,11 @@ fn pull(
         given_none: Default::default(),
     };
     // Rules of ours are written for real numbers; the derivative of a complex function conjugates.
-    if complex(&vjp) { opaque(&mut vjp)? } else { rule(&mut vjp)? }
+    if complex(&vjp) {
+        opaque(&mut vjp)?
+    } else {
+        rule(&mut vjp)?
+    }
     complete(&vjp)?;
     let given = std::mem::take(&mut vjp.given);
     for ((i, k), contributions) in given {
@@ -160,7 +164,9 @@ fn composite(cx: &mut Vjp<'_>) -> Result<(), RuleError> {
 fn complex(cx: &Vjp<'_>) -> bool {
     let complex = |v: &Value| matches!(cx.graph.ty(*v), Type::Tensor(Some(t)) if t.kind.is_complex());
     let mut any = cx.results.iter().any(complex);
-    cx.args.iter().for_each(|a| a.for_each_value(&mut |v| any |= complex(&v)));
+    cx.args
+        .iter()
+        .for_each(|a| a.for_each_value(&mut |v| any |= complex(&v)));
     any
 }
 
