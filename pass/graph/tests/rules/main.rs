@@ -1,6 +1,7 @@
 //! Tests generated from the op table: each entry gets its own, from its samples.
 
 mod check;
+mod edges;
 mod samples;
 
 use check::Mutation;
@@ -36,6 +37,7 @@ fn main() {
             ));
         }
     }
+    trials.extend(edges::trials());
     trials.sort_by(|a, b| a.name().cmp(b.name()));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
