@@ -10,11 +10,12 @@ mod policy;
 
 pub use policy::Policy;
 
+use crate::alias::{Aliases, may_alias};
 use crate::differentiate::Joint;
 use crate::ir::{Graph, Value};
 use extract::extract;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Forward and backward, apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +55,41 @@ pub enum Origin {
     Output(usize),
     /// A value of the forward's own.
     Intermediate,
+}
+
+/// Whose an input is while the backward runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum Ownership {
+    /// The caller's: it outlives the run as it is.
+    #[default]
+    Caller,
+    /// The run's: it is released after its last use. Others may share its storage.
+    Run,
+    /// The run's, storage included: it may be written over.
+    RunAlone,
+}
+
+impl Split {
+    /// Whose the backward's inputs are if it runs only once: what the forward made for it alone is the run's.
+    pub fn owners(&self) -> Vec<Ownership> {
+        let aliases = Aliases::of(&self.forward);
+        let mut sharers: HashMap<usize, usize> = HashMap::new();
+        let inputs = self.forward.inputs.iter().map(|i| i.value);
+        for v in inputs.chain(self.forward.outputs.iter().copied()) {
+            *sharers.entry(aliases.class(v)).or_default() += 1;
+        }
+        // A view has elements that overlap, or is part of more; only what was made as a whole may be written over.
+        let whole = |v: Value| {
+            let maker = self.forward.insts.iter().find(|i| i.results.contains(&v));
+            maker.is_some_and(|m| !may_alias(m.op) && m.op.is_libtorch() && m.op.facts.mutates.is_empty())
+        };
+        let owner = |r: &Residual| match r.origin {
+            Origin::Intermediate if sharers[&aliases.class(r.forward)] == 1 && whole(r.forward) => Ownership::RunAlone,
+            Origin::Intermediate => Ownership::Run,
+            Origin::Input(_) | Origin::Output(_) => Ownership::Caller,
+        };
+        self.residuals.iter().map(owner).collect()
+    }
 }
 
 /// Splits a joint graph.

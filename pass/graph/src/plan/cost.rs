@@ -11,7 +11,7 @@ pub struct Cost {
     pub calls: u64,
     /// Bytes of tensor memory allocated in all.
     pub bytes_allocated: u64,
-    /// Most bytes held at once, outputs included, inputs not.
+    /// Most bytes held at once: outputs included, and inputs that are consumed, but not those that are lent.
     pub peak_bytes: u64,
     /// Floating-point operations.
     pub flops: u64,
@@ -22,6 +22,10 @@ pub(super) fn of(plan: &Plan) -> Cost {
     let mut cost = Cost::default();
     let mut memory = Memory::default();
     memory.slots.resize(plan.slots.len(), None);
+    for s in &plan.consumed {
+        memory.own(plan, *s);
+    }
+    cost.peak_bytes = memory.live;
     for step in &plan.steps {
         cost.calls += u64::from(step.op.is_libtorch());
         cost.flops += flops(step, &plan.slots);
@@ -50,14 +54,19 @@ struct Memory {
 
 impl Memory {
     fn define(&mut self, plan: &Plan, step: &Step, slot: Slot, cost: &mut Cost) {
-        let Some(ty) = tensor(&plan.slots, slot) else { return };
-        if step.op.facts.view {
-            return self.share(step, slot);
+        match step.op.facts.view {
+            true => self.share(step, slot),
+            false => cost.bytes_allocated += self.own(plan, slot),
         }
+    }
+
+    /// Gives a tensor memory of its own, and tells how much.
+    fn own(&mut self, plan: &Plan, slot: Slot) -> u64 {
+        let Some(ty) = tensor(&plan.slots, slot) else { return 0 };
         self.slots[slot.index()] = Some(self.blocks.len());
         self.blocks.push((ty.bytes(), 1));
         self.live += ty.bytes();
-        cost.bytes_allocated += ty.bytes();
+        ty.bytes()
     }
 
     fn share(&mut self, step: &Step, slot: Slot) {

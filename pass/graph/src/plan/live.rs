@@ -41,7 +41,8 @@ pub(super) struct Live {
 const FOREVER: usize = usize::MAX;
 
 impl Live {
-    pub(super) fn of(graph: &Graph) -> Self {
+    /// Of a graph whose inputs but those `consumed` are the caller's.
+    pub(super) fn of(graph: &Graph, consumed: &[Value]) -> Self {
         let count = graph.value_count();
         let aliases = Aliases::of(graph);
         let class: Vec<usize> = (0..count).map(|i| aliases.class(Value(i as u32))).collect();
@@ -68,11 +69,16 @@ impl Live {
             };
             inst.results.iter().for_each(|r| live.owned[r.index()] = owned);
         }
-        let inputs = graph.inputs.iter().map(|i| i.value);
+        let inputs = graph.inputs.iter().map(|i| i.value).filter(|v| !consumed.contains(v));
         for v in inputs.chain(graph.outputs.iter().copied()) {
             live.last_use[v.index()] = FOREVER;
         }
         live
+    }
+
+    /// The input is the run's alone.
+    pub(super) fn give_away(&mut self, input: Value) {
+        self.owned[input.index()] = true;
     }
 
     /// May instruction `at` write to `v`: is it the last to need that memory?

@@ -14,6 +14,7 @@ pub use cost::{Cost, flops};
 
 use crate::ir::{Arg, Graph, Input, Inst, Loc, Type, Value};
 use crate::ops::Op;
+use crate::partition::Ownership;
 use live::Live;
 use serde::{Deserialize, Serialize};
 
@@ -56,8 +57,11 @@ pub type Slot = Value;
 pub struct Plan {
     /// Name of the function.
     pub name: String,
-    /// The slots that are filled before the first step, in order. They belong to the caller and are not released.
+    /// The slots that are filled before the first step, in order. They belong to the caller and are not released,
+    /// but for those that are `consumed`.
     pub inputs: Vec<Input>,
+    /// Inputs whose handles the caller gives away: the plan releases them, or has them as outputs.
+    pub consumed: Vec<Slot>,
     /// What is executed, in order.
     pub steps: Vec<Step>,
     /// The slots that hold the outputs after the last step. A slot may stand there twice, and may be an input: then
@@ -89,9 +93,22 @@ pub struct Step {
     pub loc: Option<Loc>,
 }
 
-/// Plans a graph.
+/// Plans a graph whose inputs are the caller's: a run can be repeated.
 pub fn plan(graph: &Graph, options: Options) -> Plan {
-    let mut live = Live::of(graph);
+    plan_once(graph, options, &[])
+}
+
+/// Plans a graph for a single run, which may use up its inputs as `owners` (the first inputs', in order) allow.
+pub fn plan_once(graph: &Graph, options: Options, owners: &[Ownership]) -> Plan {
+    let with_owners = || graph.inputs.iter().map(|i| i.value).zip(owners.iter().copied());
+    let consumed: Vec<Slot> = with_owners()
+        .filter(|(v, o)| *o != Ownership::Caller && !graph.outputs.contains(v) && is_handle(graph.ty(*v)))
+        .map(|(v, _)| v)
+        .collect();
+    let mut live = Live::of(graph, &consumed);
+    for (v, _) in with_owners().filter(|(v, o)| *o == Ownership::RunAlone && consumed.contains(v)) {
+        live.give_away(v);
+    }
     let mut insts: Vec<Option<Inst>> = graph.insts.iter().cloned().map(Some).collect();
     let reuse: Vec<bool> = (0..insts.len())
         .map(|i| {
@@ -123,6 +140,7 @@ pub fn plan(graph: &Graph, options: Options) -> Plan {
     let mut plan = Plan {
         name: graph.name.clone(),
         inputs: graph.inputs.clone(),
+        consumed,
         steps,
         outputs: graph.outputs.iter().map(|v| slot[v.index()]).collect(),
         release: vec![],
@@ -136,16 +154,25 @@ pub fn plan(graph: &Graph, options: Options) -> Plan {
     plan
 }
 
+/// Does a slot of this type hold what must be released?
+fn is_handle(ty: &Type) -> bool {
+    matches!(ty, Type::Tensor(_) | Type::Tape)
+}
+
 /// Adds the releases: after the last step that uses a slot, or all at the end.
 fn release(plan: &mut Plan, early: bool) {
     let mut settled = vec![false; plan.slots.len()];
-    let kept = plan.inputs.iter().map(|i| i.value).chain(plan.outputs.iter().copied());
+    let lent = plan
+        .inputs
+        .iter()
+        .map(|i| i.value)
+        .filter(|v| !plan.consumed.contains(v));
+    let kept = lent.chain(plan.outputs.iter().copied());
     kept.for_each(|s| settled[s.index()] = true);
     for step in plan.steps.iter_mut().rev() {
         let mut last = vec![];
         let visit = &mut |s: Slot| {
-            let owns = matches!(plan.slots[s.index()], Type::Tensor(_) | Type::Tape);
-            if owns && !std::mem::replace(&mut settled[s.index()], true) {
+            if is_handle(&plan.slots[s.index()]) && !std::mem::replace(&mut settled[s.index()], true) {
                 last.push(s);
             }
         };
@@ -156,4 +183,7 @@ fn release(plan: &mut Plan, early: bool) {
             false => plan.release.extend(last),
         }
     }
+    // Given away, and used by no step.
+    let unused = plan.consumed.iter().filter(|s| !settled[s.index()]);
+    plan.release.extend(unused.copied().collect::<Vec<_>>());
 }

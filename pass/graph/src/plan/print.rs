@@ -9,6 +9,9 @@ impl Display for Plan {
             .map(|i| format!("{}: {} {:?}", i.value, self.slots[i.value.index()], i.name))
             .collect();
         writeln!(f, "plan @{}({}) {{", self.name, inputs.join(", "))?;
+        if !self.consumed.is_empty() {
+            writeln!(f, "  consumes {}", list(&self.consumed))?;
+        }
         for s in &self.steps {
             step(f, self, s)?;
         }

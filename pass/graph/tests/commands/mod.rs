@@ -6,7 +6,7 @@ use cotangent_graph::differentiate::{Joint, NoOracle, vjp};
 use cotangent_graph::explain::explain;
 use cotangent_graph::ir::{Graph, Value};
 use cotangent_graph::partition::{Policy, Split, partition};
-use cotangent_graph::plan::{Options, plan};
+use cotangent_graph::plan::{Options, plan, plan_once};
 use cotangent_graph::simplify;
 use cotangent_graph::verify::{Stage, verify};
 
@@ -74,7 +74,16 @@ fn derived(command: &str, graph: &Graph, words: &[&str]) -> Result<String, Strin
     for half in [&split.forward, &split.backward] {
         verify(half, Stage::Functional).map_err(|e| e.to_string())?;
     }
-    let (forward, backward) = (plan(&split.forward, options), plan(&split.backward, options));
+    // A backward that runs once may use up what the forward left for it.
+    let owners = if words.contains(&"once") {
+        split.owners()
+    } else {
+        vec![]
+    };
+    let (forward, backward) = (
+        plan(&split.forward, options),
+        plan_once(&split.backward, options, &owners),
+    );
     match command {
         "partition" => Ok(show_split(&split)),
         "plan" => Ok(format!(

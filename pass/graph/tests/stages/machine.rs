@@ -5,6 +5,7 @@
 use cotangent_graph::interp::{EvalArg, Tensor, Value, eval_op};
 use cotangent_graph::ir::{Arg, Kind};
 use cotangent_graph::ops::Op;
+use cotangent_graph::partition::Split;
 use cotangent_graph::plan::{Plan, Slot, Step};
 
 /// What `reshape`, which may do either, does on this machine.
@@ -24,44 +25,40 @@ struct Handle {
 struct Machine {
     memories: Vec<Vec<f64>>,
     slots: Vec<Option<Handle>>,
+    reshapes: Reshapes,
 }
 
 /// Runs a plan. An error tells of a slot that is used after its release or never released, or of an input that was
 /// written to.
 pub(crate) fn execute(plan: &Plan, inputs: &[Value], reshapes: Reshapes) -> Result<Vec<Value>, String> {
-    let mut machine = Machine {
-        memories: vec![],
-        slots: vec![None; plan.slots.len()],
-    };
-    for (slot, value) in plan.inputs.iter().zip(inputs) {
-        let Value::Tensor(t) = value else {
-            return Err(format!("{value:?} is not a tensor"));
-        };
-        machine.store(slot.value, t.clone());
-    }
+    let mut machine = Machine::new(reshapes);
+    let inputs = machine.take(inputs)?;
     let before = machine.memories.clone();
-    for step in &plan.steps {
-        machine.step(step, reshapes)?;
-        machine.release(&step.release)?;
-    }
-    machine.release(&plan.release)?;
-    if machine.memories[..before.len()]
-        .iter()
-        .zip(&before)
-        .any(|(a, b)| bits(a) != bits(b))
-    {
-        return Err("an input was written to".into());
-    }
-    let kept = |s: Slot| plan.outputs.contains(&s) || plan.inputs.iter().any(|i| i.value == s);
-    for (i, slot) in machine.slots.iter().enumerate() {
-        if slot.is_some() && !kept(cotangent_graph::ir::Value(i as u32)) {
-            return Err(format!("%{i} is never released"));
-        }
-    }
-    plan.outputs
-        .iter()
-        .map(|s| machine.load(*s).map(Value::Tensor))
-        .collect()
+    let outputs = machine.call(plan, &inputs)?;
+    machine.unchanged(&before, &(0..before.len()).collect::<Vec<_>>())?;
+    Ok(outputs.iter().map(|h| Value::Tensor(machine.read(h))).collect())
+}
+
+/// Runs a forward, and then a backward that may use up the residuals. Gives the function's outputs, as they are after
+/// both, and the cotangents.
+pub(crate) fn execute_once(
+    split: &Split,
+    (forward, backward): (&Plan, &Plan),
+    inputs: &[Value],
+    seeds: &[Value],
+    reshapes: Reshapes,
+) -> Result<(Vec<Value>, Vec<Value>), String> {
+    let mut machine = Machine::new(reshapes);
+    let inputs = machine.take(inputs)?;
+    let mut outputs = machine.call(forward, &inputs)?;
+    let mut given = outputs.split_off(split.primals);
+    given.extend(machine.take(seeds)?);
+    let before = machine.memories.clone();
+    let cotangents = machine.call(backward, &given)?;
+    let callers = inputs.iter().chain(&outputs).chain(&given[split.residuals.len()..]);
+    machine.unchanged(&before, &callers.map(|h| h.memory).collect::<Vec<_>>())?;
+    let read = |hs: &[Handle]| hs.iter().map(|h| Value::Tensor(machine.read(h))).collect();
+    Ok((read(&outputs), read(&cotangents)))
 }
 
 fn bits(values: &[f64]) -> Vec<u64> {
@@ -69,27 +66,79 @@ fn bits(values: &[f64]) -> Vec<u64> {
 }
 
 impl Machine {
+    fn new(reshapes: Reshapes) -> Self {
+        Self {
+            memories: vec![],
+            slots: vec![],
+            reshapes,
+        }
+    }
+
+    /// Puts values into memory.
+    fn take(&mut self, values: &[Value]) -> Result<Vec<Handle>, String> {
+        let take = |v: &Value| match v {
+            Value::Tensor(t) => Ok(self.allocate(t)),
+            other => Err(format!("{other:?} is not a tensor")),
+        };
+        values.iter().map(take).collect()
+    }
+
+    fn call(&mut self, plan: &Plan, inputs: &[Handle]) -> Result<Vec<Handle>, String> {
+        self.slots = vec![None; plan.slots.len()];
+        for (input, handle) in plan.inputs.iter().zip(inputs) {
+            self.slots[input.value.index()] = Some(handle.clone());
+        }
+        for step in &plan.steps {
+            self.step(step)?;
+            self.release(&step.release)?;
+        }
+        self.release(&plan.release)?;
+        let lent = |s: Slot| plan.inputs.iter().any(|i| i.value == s) && !plan.consumed.contains(&s);
+        for (i, slot) in self.slots.iter().enumerate() {
+            let s = cotangent_graph::ir::Value(i as u32);
+            if slot.is_some() && !lent(s) && !plan.outputs.contains(&s) {
+                return Err(format!("{s} is never released"));
+            }
+        }
+        plan.outputs.iter().map(|s| self.handle(*s).cloned()).collect()
+    }
+
+    /// The memories still hold what they held before.
+    fn unchanged(&self, before: &[Vec<f64>], memories: &[usize]) -> Result<(), String> {
+        match memories.iter().any(|m| bits(&self.memories[*m]) != bits(&before[*m])) {
+            true => Err("a tensor of the caller's was written to".into()),
+            false => Ok(()),
+        }
+    }
+
     fn handle(&self, slot: Slot) -> Result<&Handle, String> {
         self.slots[slot.index()]
             .as_ref()
             .ok_or(format!("{slot} is used without a value"))
     }
 
-    fn load(&self, slot: Slot) -> Result<Tensor, String> {
-        let handle = self.handle(slot)?;
+    fn read(&self, handle: &Handle) -> Tensor {
         let memory = &self.memories[handle.memory];
         let values = handle.addresses.to_i64().iter().map(|a| memory[*a as usize]).collect();
-        Ok(Tensor::from_f64(handle.kind, handle.addresses.shape(), values))
+        Tensor::from_f64(handle.kind, handle.addresses.shape(), values)
     }
 
-    fn store(&mut self, slot: Slot, value: Tensor) {
+    fn load(&self, slot: Slot) -> Result<Tensor, String> {
+        self.handle(slot).map(|h| self.read(h))
+    }
+
+    fn allocate(&mut self, value: &Tensor) -> Handle {
         let addresses = (0..value.numel() as i64).collect();
-        self.slots[slot.index()] = Some(Handle {
-            memory: self.memories.len(),
+        self.memories.push(value.to_f64());
+        Handle {
+            memory: self.memories.len() - 1,
             addresses: Tensor::from_i64(Kind::I64, value.shape(), addresses),
             kind: value.kind(),
-        });
-        self.memories.push(value.to_f64());
+        }
+    }
+
+    fn store(&mut self, slot: Slot, value: &Tensor) {
+        self.slots[slot.index()] = Some(self.allocate(value));
     }
 
     fn release(&mut self, slots: &[Slot]) -> Result<(), String> {
@@ -99,15 +148,15 @@ impl Machine {
         Ok(())
     }
 
-    fn step(&mut self, step: &Step, reshapes: Reshapes) -> Result<(), String> {
-        if step.op.facts.view && !(step.op.name == "reshape" && reshapes == Reshapes::Copy) {
+    fn step(&mut self, step: &Step) -> Result<(), String> {
+        if step.op.facts.view && !(step.op.name == "reshape" && self.reshapes == Reshapes::Copy) {
             return self.view(step);
         }
         let values = self.run(step.op, &step.args)?;
         match (step.in_place, &step.args[0]) {
             (true, Arg::Value(target)) => self.write(*target, &values[0]),
             _ => {
-                step.results.iter().zip(values).for_each(|(r, v)| self.store(*r, v));
+                step.results.iter().zip(values).for_each(|(r, v)| self.store(*r, &v));
                 Ok(())
             }
         }

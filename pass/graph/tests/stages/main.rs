@@ -6,12 +6,12 @@ mod machine;
 use cotangent_graph::differentiate::{Joint, NoOracle, vjp};
 use cotangent_graph::interp::{self, Value};
 use cotangent_graph::ir::{Graph, Type};
-use cotangent_graph::partition::{Policy, partition};
-use cotangent_graph::plan::{Options, Plan, plan};
+use cotangent_graph::partition::{Origin, Policy, Split, partition};
+use cotangent_graph::plan::{Options, Plan, plan, plan_once};
 use cotangent_graph::simplify;
 use cotangent_graph::verify::{Stage, verify};
 use generate::{Recipe, build, inputs, recipe};
-use machine::{Reshapes, execute};
+use machine::{Reshapes, execute, execute_once};
 use proptest::prelude::*;
 
 fn well_formed(graph: &Graph) {
@@ -95,6 +95,22 @@ fn check_plan(graph: &Graph, given: &[Value], want: &[Value]) {
     }
 }
 
+/// Runs both halves on one memory, with a backward that uses the residuals up.
+fn check_once(split: &Split, given: &[Value], seeds: &[Value], want: (&[Value], &[Value])) {
+    for options in every_option() {
+        let plans = (
+            &plan(&split.forward, options),
+            &plan_once(&split.backward, options, &split.owners()),
+        );
+        for reshapes in [Reshapes::Alias, Reshapes::Copy] {
+            let show = || format!("{options:?}\n{}\n{}", plans.0, plans.1);
+            let got = execute_once(split, plans, given, seeds, reshapes).unwrap_or_else(|e| panic!("{e}\n{}", show()));
+            assert!(close(&got.0, want.0), "{}", show());
+            assert!(close(&got.1, want.1), "{}", show());
+        }
+    }
+}
+
 fn accumulates(plan: &Plan) -> bool {
     plan.steps.iter().any(|s| s.op.name == "addmm_")
 }
@@ -139,6 +155,7 @@ proptest! {
             well_formed(&split.forward);
             well_formed(&split.backward);
             let given = &all[..graph.inputs.len()];
+            check_once(&split, given, &seeds, (outputs, cotangents));
             let mut forward = run(&split.forward, given);
             check_plan(&split.forward, given, &forward);
             let mut residuals = forward.split_off(split.primals);
@@ -168,7 +185,7 @@ proptest! {
         simplify::joint(&mut joint);
         let split = partition(&joint, Policy::RecomputeAll);
         for residual in &split.residuals {
-            let is_input = matches!(residual.origin, cotangent_graph::partition::Origin::Input(_));
+            let is_input = matches!(residual.origin, Origin::Input(_));
             prop_assert!(is_input || *split.forward.ty(residual.forward) == Type::Tape);
         }
     }
