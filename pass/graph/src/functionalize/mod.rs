@@ -8,6 +8,7 @@
 
 mod rewrite;
 mod special;
+mod storage;
 mod strides;
 mod twin;
 mod views;

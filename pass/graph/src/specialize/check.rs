@@ -94,7 +94,7 @@ fn needed(leaf: &Leaf) -> HashSet<Value> {
         if (writes || inst.results.iter().any(|r| needed.contains(r))) && !is_constant(inst) {
             inst.args
                 .iter()
-                .for_each(|a| a.for_each_value(&mut |v| drop(needed.insert(v))));
+                .for_each(|a| a.for_each_value(&mut |v| needed.extend([v])));
             needed.extend(inst.results.iter().filter(|_| writes));
         }
     }

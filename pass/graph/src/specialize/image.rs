@@ -1,8 +1,8 @@
 //! The image: every scalar known, or traced to a slot of the prologue or an output of the graph.
 
 use super::eval::{Closer, Stop};
+use super::nodes::Scalar;
 use super::outcome::{ClosedBase, ClosedDatum, ClosedImage, ClosedWrite, Pointer};
-use super::scalars::Scalar;
 use crate::ir::{Arg, Graph, Value};
 use crate::program::{Base, Datum, Image};
 use crate::scalar::{Number, ScalarType};

@@ -11,8 +11,10 @@ mod check;
 mod eval;
 mod host;
 mod image;
+mod nodes;
 mod outcome;
 mod prologue;
+mod reads;
 mod scalars;
 mod tensors;
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! What a call checks and fetches before it reuses a specialization.
 
 use super::host::Host;
-use crate::ir::TensorType;
+use crate::ir::{Arg, TensorType, Type};
 use crate::scalar::{Function, Number, ScalarType};
+use std::fmt;
 
 /// Position in the table of what a prologue has read so far.
 pub type Slot = u32;
@@ -165,6 +166,62 @@ impl Prologue {
     pub(super) fn slot(&mut self) -> Slot {
         self.slots += 1;
         Slot::try_from(self.slots - 1).expect("fewer than 2^32 slots")
+    }
+}
+
+impl fmt::Display for Prologue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.steps.iter().try_for_each(|s| writeln!(f, "{s}"))
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Argument { index, slot } => write!(f, "#{slot} = argument {index}"),
+            Self::Load {
+                base,
+                offset,
+                bytes,
+                slot,
+            } => write!(f, "#{slot} = load {bytes} bytes at #{base}{offset:+}"),
+            Self::Compute {
+                function,
+                operands,
+                count,
+                slot,
+                ..
+            } => {
+                write!(f, "#{slot} = {function:?}")?;
+                operands[..usize::from(*count)].iter().try_for_each(|o| match o {
+                    Operand::Constant(n) => match n.ty {
+                        ScalarType::Int(_) => write!(f, " {}", n.as_int()),
+                        ScalarType::Float(_) => write!(f, " {:?}", n.as_float()),
+                    },
+                    Operand::Slot(slot, 0, _) => write!(f, " #{slot}"),
+                    Operand::Slot(slot, plus, _) => write!(f, " #{slot}{plus:+}"),
+                })
+            }
+            Self::Expect { slot, bits } => write!(f, "#{slot} is {:#x}", bits),
+            Self::Tensor { slot, ty, device } => {
+                let ty = Type::Tensor(Some(ty.clone()));
+                write!(f, "#{slot} is a tensor {ty} on {}", Arg::Device(*device))
+            }
+            Self::Undefined { slot } => write!(f, "#{slot} is the undefined tensor"),
+            Self::RequiresGrad { slot, expect: true } => write!(f, "#{slot} requires grad"),
+            Self::RequiresGrad { slot, expect: false } => write!(f, "#{slot} does not require grad"),
+            Self::Strides { slot, strides } => write!(f, "#{slot} has strides {strides:?}"),
+            Self::Sharing {
+                a,
+                b,
+                same_tensor,
+                same_storage,
+            } => match (same_tensor, same_storage) {
+                (true, _) => write!(f, "#{a} and #{b} are one tensor"),
+                (false, true) => write!(f, "#{a} and #{b} share storage"),
+                (false, false) => write!(f, "#{a} and #{b} share nothing"),
+            },
+        }
     }
 }
 

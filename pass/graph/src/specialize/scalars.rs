@@ -5,110 +5,13 @@
 //! checks it from then on.
 
 use super::eval::{Closer, Stop};
+use super::nodes::{Node, Recipe, Scalar};
 use super::outcome::{Place, Pointer};
 use super::prologue::{Operand, Slot, Step};
 use crate::ir::{Arg, Type, Value};
 use crate::ops::Op;
 use crate::scalar::{Function, Number, ScalarType};
 use std::collections::BTreeSet;
-
-/// A scalar of this call.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Scalar {
-    /// The same in every call that the specialization is for.
-    Constant(Number),
-    /// A node, plus a constant (integers of 64 bits only).
-    Node { id: usize, plus: i64, number: Number },
-    /// A float of the closed graph, made from the contents of a tensor.
-    Graph(Value, ScalarType),
-}
-
-impl Scalar {
-    pub(super) fn ty(self) -> ScalarType {
-        match self {
-            Self::Constant(n) | Self::Node { number: n, .. } => n.ty,
-            Self::Graph(_, ty) => ty,
-        }
-    }
-
-    fn number(self) -> Option<Number> {
-        match self {
-            Self::Constant(n) | Self::Node { number: n, .. } => Some(n),
-            Self::Graph(..) => None,
-        }
-    }
-}
-
-/// A scalar that differs from call to call.
-#[derive(Debug)]
-pub(super) struct Node {
-    recipe: Recipe,
-    /// Its value in this call.
-    number: Number,
-    /// Where the prologue puts it, once it does.
-    slot: Option<Slot>,
-    /// Does the prologue check it?
-    fixed: bool,
-    /// The float of the closed graph that it is.
-    value: Option<Value>,
-    /// The argument through which it was reached.
-    argument: Option<usize>,
-    /// Is it an address?
-    address: bool,
-}
-
-impl Node {
-    fn new(recipe: Recipe, number: Number) -> Self {
-        Self {
-            recipe,
-            number,
-            slot: None,
-            fixed: false,
-            value: None,
-            argument: None,
-            address: false,
-        }
-    }
-}
-
-#[derive(Debug)]
-enum Recipe {
-    /// An argument's address.
-    Argument,
-    /// Memory at a node plus an offset.
-    Load(usize, i64),
-    /// A function of other scalars, with the op and its leading string for the closed graph.
-    Compute {
-        function: Function,
-        operands: Vec<Scalar>,
-        op: Op,
-        lead: Option<Arg>,
-    },
-}
-
-/// The nodes of one specialization.
-#[derive(Debug, Default)]
-pub(super) struct Nodes(pub(super) Vec<Node>);
-
-impl Nodes {
-    fn add(&mut self, node: Node) -> Scalar {
-        let number = node.number;
-        self.0.push(node);
-        Scalar::Node {
-            id: self.0.len() - 1,
-            plus: 0,
-            number,
-        }
-    }
-
-    /// The scalar as it stands now: a node that has been fixed since is a constant.
-    fn refresh(&self, s: Scalar) -> Scalar {
-        match s {
-            Scalar::Node { id, number, .. } if self.0[id].fixed => Scalar::Constant(number),
-            s => s,
-        }
-    }
-}
 
 impl Closer<'_> {
     /// The address of an argument.

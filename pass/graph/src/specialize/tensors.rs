@@ -1,7 +1,7 @@
 //! Tensor instructions: arguments made constant, result types found, the instruction copied into the closed graph.
 
 use super::eval::{Closer, Known, Stop};
-use super::scalars::Scalar;
+use super::nodes::Scalar;
 use crate::functionalize::{changes_metadata, infer_any, twin};
 use crate::ir::{Arg, Graph, Inst, Type, Value};
 use crate::ops::{Op, ParamKind, Results};

@@ -7,6 +7,8 @@ use crate::ops::{Op, ShapeError};
 use crate::program::{Base, Datum, Image, Leaf, Program, Tree, Write};
 use std::collections::HashMap;
 
+mod random;
+
 /// Memory by address, tensors by handle.
 #[derive(Default)]
 struct Memory {

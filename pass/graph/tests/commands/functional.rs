@@ -58,7 +58,7 @@ pub(super) fn run(graph: Graph, options: &[&str]) -> Result<String, String> {
         .prologue
         .steps
         .iter()
-        .map(|s| format!("; check {s:?}\n"))
+        .map(|s| format!("; check {s}\n"))
         .collect();
     Ok(format!("{}{effects}{checks}", specialized.graph))
 }
