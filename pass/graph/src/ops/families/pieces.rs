@@ -43,12 +43,6 @@ table! {
         0 => op!(scatter_value(m.g(), m.arg(1), m.x(2), 0)),
         3 => op!(gather(m.g(), m.arg(1), m.x(2), false)))), "";
     "scatter_value": scatter, Linear(grads!(|m| 0 => op!(scatter_value(m.g(), m.arg(1), m.x(2), 0)))), "4x3 0 2x3%4 1.5";
-    "slice_scatter": like, Linear(grads!(|m|
-        0 => op!(slice_scatter(m.g(), op!(zeros_like(m.x(1))), m.arg(2), m.arg(3), m.arg(4), m.arg(5))),
-        1 => op!(slice(m.g(), m.arg(2), m.arg(3), m.arg(4), m.arg(5))))), "4x5 4x2 1 1 4 2";
-    "select_scatter": like, Linear(grads!(|m|
-        0 => op!(select_scatter(m.g(), op!(zeros_like(m.x(1))), m.arg(2), m.arg(3))),
-        1 => op!(select(m.g(), m.arg(2), m.arg(3))))), "4x5 4 1 -2";
     "fill_tensor": like, Linear(grads!(|m| 0 => op!(zeros_like(m.x(0))), 1 => m.g())), "2x3 .";
     "zero": like, Constant, "2x3";
 }

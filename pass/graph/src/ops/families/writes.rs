@@ -14,7 +14,7 @@ table! {
         1 => op!(select(m.g(), m.arg(2), m.arg(3))))), "2x5 2 1 3 | 4x2 2 0 -1";
     "slice_scatter": slice_scatter, Linear(grads!(|m|
         0 => op!(slice_scatter(m.g(), op!(zeros_like(m.x(1))), m.arg(2), m.arg(3), m.arg(4), m.arg(5))),
-        1 => op!(slice(m.g(), m.arg(2), m.arg(3), m.arg(4), m.arg(5))))), "2x5 2x3 1 1 4 1 | 2x5 2x3 -1 - - 2";
+        1 => op!(slice(m.g(), m.arg(2), m.arg(3), m.arg(4), m.arg(5))))), "2x5 2x3 1 1 4 1 | 2x5 2x3 -1 - - 2 | 4x5 4x2 1 1 4 2";
 }
 
 /// The written tensor, if the part has the shape `part`.
