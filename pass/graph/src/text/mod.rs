@@ -16,6 +16,7 @@
 mod parse;
 mod print;
 mod program;
+mod stages;
 
 pub use parse::ParseError;
 

@@ -5,7 +5,7 @@ mod functional;
 use cotangent_graph::differentiate::{Joint, NoOracle, vjp};
 use cotangent_graph::explain::explain;
 use cotangent_graph::ir::{Graph, Value};
-use cotangent_graph::partition::{Policy, Split, partition};
+use cotangent_graph::partition::{Policy, partition};
 use cotangent_graph::plan::{Options, plan, plan_once};
 use cotangent_graph::simplify;
 use cotangent_graph::verify::{Stage, verify};
@@ -59,12 +59,12 @@ fn derived(command: &str, graph: &Graph, words: &[&str]) -> Result<String, Strin
         Err(refusal) => return Ok(refusal),
     };
     if command == "differentiate" {
-        return Ok(show_joint(&joint));
+        return Ok(joint.to_string());
     }
     simplify::joint(&mut joint);
     verify(&joint.graph, Stage::Functional).map_err(|e| e.to_string())?;
     if command == "joint" {
-        return Ok(show_joint(&joint));
+        return Ok(joint.to_string());
     }
     let policy = match words.contains(&"recompute") {
         true => Policy::RecomputeAll,
@@ -85,7 +85,7 @@ fn derived(command: &str, graph: &Graph, words: &[&str]) -> Result<String, Strin
         plan_once(&split.backward, options, &owners),
     );
     match command {
-        "partition" => Ok(show_split(&split)),
+        "partition" => Ok(split.to_string()),
         "plan" => Ok(format!(
             "{forward}; {}\n\n{backward}; {}\n",
             forward.cost, backward.cost
@@ -107,28 +107,6 @@ fn differentiate(graph: &Graph, wrt: &str) -> Result<Result<Joint, String>, Stri
         Some(at) => format!("{e}, at {at}"),
         None => e.to_string(),
     }))
-}
-
-fn show_joint(joint: &Joint) -> String {
-    let show = |vs: &[Option<Value>]| {
-        let vs: Vec<String> = vs.iter().map(|v| v.map_or("none".into(), |v| v.to_string())).collect();
-        vs.join(", ")
-    };
-    format!(
-        "{}; forward: {} instructions\n; seeds: {}\n; cotangents: {}\n",
-        joint.graph,
-        joint.forward,
-        show(&joint.seeds),
-        show(&joint.cotangents)
-    )
-}
-
-fn show_split(split: &Split) -> String {
-    let mut out = format!("{}\n{}", split.forward, split.backward);
-    for r in &split.residuals {
-        out += &format!("; {} is {} of the backward: {:?}\n", r.forward, r.backward, r.origin);
-    }
-    out + &format!("; seeds: {:?}\n; cotangents: {:?}\n", split.seeds, split.cotangents)
 }
 
 fn verify_at(graph: &Graph, stages: &[&str]) -> String {
