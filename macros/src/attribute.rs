@@ -10,15 +10,15 @@ use syn::{Attribute, Error, ImplItem, Item, ItemFn, ItemImpl, Meta, Type};
 
 /// Expands the attribute. What it stands on is kept as it is, in any case.
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    let parsed = syn::parse2::<Item>(item.clone());
-    let made = match parsed {
+    let made = match syn::parse2::<Item>(item.clone()) {
         Ok(Item::Fn(function)) => on_function(arguments, &function).map(|made| quote!(#item #made)),
         Ok(Item::Impl(block)) => on_block(arguments, block),
+        Ok(Item::Verbatim(tokens)) => Err(match syn::parse2::<syn::TraitItemFn>(tokens) {
+            Ok(method) => Error::new(method.sig.ident.span(), IN_TRAIT),
+            Err(error) => error,
+        }),
         Ok(other) => Err(refused(&other)),
-        Err(_) => match syn::parse2::<syn::TraitItemFn>(item.clone()) {
-            Ok(method) => Err(Error::new(method.sig.span(), IN_TRAIT)),
-            Err(error) => Err(error),
-        },
+        Err(error) => Err(error),
     };
     made.unwrap_or_else(|error| {
         let error = error.into_compile_error();

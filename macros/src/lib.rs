@@ -8,6 +8,8 @@ mod custom;
 mod derive;
 mod module;
 mod place;
+#[cfg(test)]
+mod refusals;
 mod signature;
 mod types;
 

@@ -126,7 +126,7 @@ fn request(signature: &Signature) -> TokenStream {
     }
     quote! {
         #[inline(never)]
-        fn __request() -> &'static ::cotangent::__private::Function {
+        fn __request #generics () -> &'static ::cotangent::__private::Function #wheres {
             ::cotangent::__private::request(super::__DESCRIPTION, "", #shim)
         }
         fn __function() -> &'static ::cotangent::__private::Function {

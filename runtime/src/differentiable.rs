@@ -143,7 +143,7 @@ impl Source {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not known to carry derivatives",
     label = "no derivative is known for this type",
-    note = "derive it: `#[derive(cotangent::Differentiable)]`",
+    note = "derive it: `#[derive(cotangent::Differentiable)]`; a field without a derivative is marked `#[constant]`",
     note = "or name the parameters to differentiate, without this one: `#[differentiable(wrt(..))]`"
 )]
 pub trait Differentiable {
