@@ -1,6 +1,7 @@
 //! The commands of filetests.
 
 mod functional;
+mod special;
 
 use cotangent_graph::differentiate::{Joint, NoOracle, vjp};
 use cotangent_graph::explain::explain;
@@ -28,6 +29,7 @@ pub(crate) fn run(words: &[&str], text: &str) -> Result<String, String> {
         "dce" => drop(simplify::dce(&mut graph, &[])),
         "simplify" => simplify::graph(&mut graph),
         "functionalize" => return functional::run(graph, options),
+        "specialize" => return special::run(graph, text),
         _ => {
             verify(&graph, Stage::Functional).map_err(|e| e.to_string())?;
             return derived(command, &graph, options);
