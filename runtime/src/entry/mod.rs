@@ -4,6 +4,8 @@
 mod pull;
 mod rule;
 mod shim;
+#[cfg(test)]
+mod tests;
 
 pub use pull::Pull;
 pub use rule::{Ran, Rule, call_with_rule, inactive, op, rule_of};
