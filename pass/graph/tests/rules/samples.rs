@@ -3,9 +3,10 @@
 //! An entry's samples are separated by ` | `, the arguments of a sample by blanks. How an argument is read depends on
 //! what its parameter takes:
 //!
-//! * tensors: extents `2x3`, or `.` for a 0-dim tensor, then flags: `+` positive, `%` between -1 and 1, `?` truth values,
-//!   `%5` integers below five, `i` not asked for; lists of tensors stand in braces;
-//! * numbers: `2`, `1.5`, or `$` for a float input of the graph, with the flags `+` and `%`, and `~` for single precision;
+//! * tensors: extents `2x3`, or `.` for a 0-dim tensor, then flags: `+` positive, `%` between -1 and 1, `?` truth
+//!   values, `%5` integers below five, `i` not asked for; lists of tensors stand in braces;
+//! * numbers: `2`, `1.5`, or `$` for a float input of the graph, with the flags `+` and `%`, or `~` for single
+//!   precision;
 //! * everything else as in the text form: `true`, `[1,2]`, `f64`, `cpu`, `"none"`; `-` is an absent argument.
 
 use cotangent_graph::interp::{Tensor, Value};

@@ -31,6 +31,8 @@ table! {
     "ones_like": like, Constant, "2x3";
     "empty_like": like, Constant, "";
     "bernoulli_p": like, Constant, "";
+    "rand_like": like, Constant, "";
+    "randn_like": like, Constant, "";
     "zeros": |cx| filled(cx, 0), Constant, "[2,3] f64 cpu";
     "ones": |cx| filled(cx, 0), Constant, "[2,3] f64 cpu";
     "empty": |cx| filled(cx, 0), Constant, "";

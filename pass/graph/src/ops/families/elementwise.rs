@@ -15,8 +15,10 @@ table! {
     "add_scalar": pointwise, Elementwise(grads!(|m| 0 => m.g(), 1 => m.g())), "2x3 1.5 | 2x3 2 | 2x3 $";
     "sub": subtract, Elementwise(grads!(|m| 0 => m.g(), 1 => -m.g())), "2x3 2x3 | 2x3 3 | 2x1 1x3 | . 2";
     "sub_scalar": subtract, Elementwise(grads!(|m| 0 => m.g(), 1 => -m.g())), "2x3 1.5 | 2x3 $";
-    "mul": pointwise, Elementwise(grads!(|m| 0 => m.g() * m.x(1), 1 => m.g() * m.x(0))), "2x3 2x3 | 2x3 3 | 2x1 1x3 | 2x3 .";
-    "mul_scalar": pointwise, Elementwise(grads!(|m| 0 => m.g() * m.arg(1), 1 => m.g() * m.x(0))), "2x3 1.5 | 2x3 3 | 2x3 $";
+    "mul": pointwise, Elementwise(grads!(|m| 0 => m.g() * m.x(1), 1 => m.g() * m.x(0))),
+        "2x3 2x3 | 2x3 3 | 2x1 1x3 | 2x3 .";
+    "mul_scalar": pointwise, Elementwise(grads!(|m| 0 => m.g() * m.arg(1), 1 => m.g() * m.x(0))),
+        "2x3 1.5 | 2x3 3 | 2x3 $";
     "div": float_pointwise,
         Elementwise(grads!(|m| 0 => m.g() / m.x(1), 1 => -m.g() * (m.x(0) / m.x(1) / m.x(1)))),
         "2x3 2x3 | 2x3 3 | 2x1 1x3 | 2x3 .";

@@ -26,6 +26,8 @@ table! {
     "erfc": float_unary, Elementwise(grads!(|m| 0 => -bell(m.x(0)) * m.g())), "2x3";
     "frac": like, Elementwise(grads!(|m| 0 => m.g())), "3%";
     "positive": like, Elementwise(grads!(|m| 0 => m.g())), "2x3";
+    "fmod": pointwise, Elementwise(grads!(|m| 0 => m.g())), "3% 5.5";
+    "remainder": pointwise, Elementwise(grads!(|m| 0 => m.g())), "3% 5.5";
     "sgn": like, Zero, "2x3";
     "atan2": float_pointwise, Elementwise(grads!(|m|
         0 => m.g() * m.x(1) * inverse_square(m),
@@ -70,8 +72,8 @@ fn inverse_square<'m>(m: &'m Formula<'_, '_>) -> Term<'m> {
     op!(masked_fill(op!(reciprocal(square)), op!(eq(square, 0)), 0))
 }
 
-/// Both partials of a^b, with LibTorch's conventions: to the power zero, nothing flows to the base; where zero is raised
-/// to a power that is not negative, nothing flows to the power.
+/// Both partials of a^b, with LibTorch's conventions: to the power zero, nothing flows to the base; where zero is
+/// raised to a power that is not negative, nothing flows to the power.
 fn power(m: &Formula<'_, '_>) {
     let (a, b) = (m.x(0), m.x(1));
     if m.wants(0) {

@@ -11,18 +11,21 @@ const NONE: i64 = 0;
 const MEAN: i64 = 1;
 
 table! {
-    "mse_loss": mse_loss, Custom(rule!(|m| mse_loss_rule(m))), "2x3 2x3 1 | 2x3 2x3 2 | 2x3 2x3 0 | 2x3 3 1 | 3 2x3 0";
-    "mse_loss_backward": |cx| one(tensors_pointwise(cx)?[0].kind, cx.tensor(1).shape), Custom(rule!(|m| mse_loss_second(m))),
+    "mse_loss": mse_loss, Custom(rule!(|m| mse_loss_rule(m))),
+        "2x3 2x3 1 | 2x3 2x3 2 | 2x3 2x3 0 | 2x3 3 1 | 3 2x3 0";
+    "mse_loss_backward": |cx| one(tensors_pointwise(cx)?[0].kind, cx.tensor(1).shape),
+        Custom(rule!(|m| mse_loss_second(m))),
         ". 2x3 2x3 1 | . 2x3 2x3 2 | 2x3 2x3 2x3 0";
     "nll_loss": nll_loss, Linear(rule!(|m| nll_loss_rule(m, "nll_loss_backward"))),
         "4x3 4%3 - 1 -100 | 4x3 4%3 3+i 1 -100 | 4x3 4%3 3+i 2 1 | 4x3 4%3 - 0 1 | 3 .%3 - 1 -100";
     "nll_loss2d": nll_loss2d, Linear(rule!(|m| nll_loss_rule(m, "nll_loss2d_backward"))),
         "2x3x2x2 2x2x2%3 - 1 -100 | 2x3x2x2 2x2x2%3 3+i 0 1";
-    "nll_loss_backward": nll_loss_backward, Linear(rule!(|m| nll_loss_second(m))), ". 4x3 4%3 - 1 -100 .+i | 4 4x3 4%3 3+i 0 1 .+i";
+    "nll_loss_backward": nll_loss_backward, Linear(rule!(|m| nll_loss_second(m))),
+        ". 4x3 4%3 - 1 -100 .+i | 4 4x3 4%3 3+i 0 1 .+i";
     "nll_loss2d_backward": nll_loss_backward, Linear(rule!(|m| nll_loss_second(m))), ". 2x3x2x2 2x2x2%3 - 1 -100 .+i";
     "nll_loss_nd": nll_loss_nd, Composite(|m| nll_parts(m, m.x(0))),
         "4x3 4%3 - 1 -100 | 2x3x2 2x2%3 3+i 0 1 | 2x3x2x2 2x2x2%3 - 2 -100 | 2x3x2x1x2 2x2x1x2%3 - 0 -100";
-    "cross_entropy_loss": cross_entropy, Composite(|m| cross_entropy_parts(m)),
+    "cross_entropy_loss": cross_entropy, Composite(cross_entropy_parts),
         "4x3 4%3 - 1 -100 0.0 | 4x3 4%3 3+i 1 1 0.0 | 4x3 4x3+ - 1 -100 0.0 | 4x3 4x3+ 3+ 2 -100 0.1 \
          | 4x3 4%3 - 1 1 0.2 | 4x3 4%3 3+i 1 1 0.2 | 2x3x2 2x2%3 - 0 -100 0.1 | 3 .%3 - 1 -100 0.0 | 3 3+ - 0 -100 0.0";
 }

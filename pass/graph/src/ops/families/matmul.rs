@@ -35,7 +35,8 @@ table! {
         1 => outer(m.g(), m.x(2)),
         2 => op!(mv(op!(t(m.x(1))), m.g())))), "2 2x3 3";
     "matmul": matmul, Bilinear(rule!(|m| matmul_rule(m))),
-        "3 3 | 2x3 3 | 3 3x4 | 2x3 3x4 | 2x2x3 3 | 2x2x3 3x4 | 3 2x3x4 | 2x3 2x3x4 | 2x2x3 2x3x4 | 2x1x2x3 4x3x2 | 1x2x3 5x3x2";
+        "3 3 | 2x3 3 | 3 3x4 | 2x3 3x4 | 2x2x3 3 | 2x2x3 3x4 | 3 2x3x4 | 2x3 2x3x4 \
+         | 2x2x3 2x3x4 | 2x1x2x3 4x3x2 | 1x2x3 5x3x2";
     "linear": linear, Bilinear(rule!(|m| linear_rule(m))),
         "2x3 4x3 4 | 2x3 4x3 - | 3 4x3 4 | 2x2x3 4x3 4 | 2x3 3 -";
 }

@@ -1,7 +1,7 @@
 //! The families of ops that Cotangent knows itself, one file each.
 //!
 //! An entry is a line: name, shape rule, derivative rule, samples. The samples are the arguments that the generated
-//! tests call the op with (their grammar is in `tests/common/samples.rs`).
+//! tests call the op with (their grammar is in `tests/rules/samples.rs`).
 
 use super::OwnOp;
 

@@ -9,9 +9,11 @@ use crate::ops::shapes::{Inferred, dim, like, one, refuse};
 
 table! {
     "softmax": |cx| softmax(cx, 2), Custom(grads!(|m|
-        0 => op!(_softmax_backward_data(m.g(), m.y(), m.arg(1), m.y().kind())))), "2x3 1 - | 2x3x2 -2 - | . 0 - | 2x3 0 f64";
+        0 => op!(_softmax_backward_data(m.g(), m.y(), m.arg(1), m.y().kind())))),
+        "2x3 1 - | 2x3x2 -2 - | . 0 - | 2x3 0 f64";
     "log_softmax": |cx| softmax(cx, 2), Custom(grads!(|m|
-        0 => op!(_log_softmax_backward_data(m.g(), m.y(), m.arg(1), m.y().kind())))), "2x3 1 - | 2x3x2 -2 - | . 0 - | 2x3 0 f64";
+        0 => op!(_log_softmax_backward_data(m.g(), m.y(), m.arg(1), m.y().kind())))),
+        "2x3 1 - | 2x3x2 -2 - | . 0 - | 2x3 0 f64";
     "_softmax": |cx| softmax(cx, 1), Custom(grads!(|m|
         0 => op!(_softmax_backward_data(m.g(), m.y(), m.arg(1), m.y().kind())))), "2x3 1 false";
     "_log_softmax": |cx| softmax(cx, 1), Custom(grads!(|m|
@@ -24,7 +26,7 @@ table! {
     "_log_softmax_backward_data": like, Custom(grads!(|m|
         0 => m.g() - total(m, m.g() * op!(exp(m.x(1)))),
         1 => -m.g() * op!(exp(m.x(1))) * total(m, m.x(0)))), "2x3 2x3 1 f64";
-    "layer_norm": layer_norm, Composite(|m| layer_norm_parts(m)),
+    "layer_norm": layer_norm, Composite(layer_norm_parts),
         "2x3 [3] 3 3 1e-5 true | 2x2x3 [2,3] 2x3 2x3 1e-5 true | 2x3 [3] - - 0.1 true | 2x3 [3] 3 - 1e-5 false";
     "native_layer_norm": native_layer_norm, Custom(rule!(|m| native_layer_norm_rule(m))),
         "2x3 [3] 3 3 1e-5 | 2x2x3 [2,3] 2x3 2x3 1e-5 | 2x3 [3] - - 0.1 | 2x3 [3] - 3 1e-5";

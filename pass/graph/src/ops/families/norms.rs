@@ -3,6 +3,7 @@
 use super::linear::sum_kind;
 use super::reductions::{reduced, unreduced};
 use super::table;
+use crate::ir::Arg;
 use crate::ops::Infer;
 use crate::ops::Rule::{Custom, Linear};
 use crate::ops::formula::{Formula, Term, grads, op, rule};
@@ -39,8 +40,8 @@ table! {
         dim(cx.int(1), x.rank())?;
         one(cx.kind(2).unwrap_or(sum_kind(x.kind)), x.shape)
     }, Linear(grads!(|m| 0 => {
-        let at = [m.int(1)];
-        if m.g().rank() == 0 { m.g() } else { op!(flip(op!(cumsum(op!(flip(m.g(), at)), m.int(1), crate::ir::Arg::None)), at)) }
+        let (g, at) = (m.g(), m.int(1));
+        if g.rank() == 0 { g } else { op!(flip(op!(cumsum(op!(flip(g, [at])), at, Arg::None)), [at])) }
     })), "2x3 1 - | 2x3 -2 f64 | . 0 -";
 }
 
@@ -80,9 +81,9 @@ fn variance<'m>(m: &'m Formula<'_, '_>, g: Term<'m>, over: &Over, correction: f6
     let (dims, count) = extent(&shape, over);
     let g = unreduced(g, &shape, over);
     let centred = if dims.is_empty() {
-        x - x
+        op!(zeros_like(x))
     } else {
-        x - op!(mean_dim(x, &dims, true, crate::ir::Arg::None))
+        x - op!(mean_dim(x, &dims, true, Arg::None))
     };
     let freedom = count as f64 - correction;
     if freedom <= 0.0 && dims.len() == shape.len() {

@@ -19,10 +19,14 @@ table! {
             m.give(1, -slope);
         }
     })), "2x3 2x3 1 | 2x3 2x3 2 | 2x3 3 0";
-    "smooth_l1_loss": |cx| loss(cx, 2), Custom(rule!(|m| kernel(m, "smooth_l1_loss_backward"))), "2x3 2x3 1 1.0 | 2x3 2x3 2 0.5 | 2x3 2x3 0 3.0";
-    "smooth_l1_loss_backward": |cx| one(cx.tensor(1).kind, cx.tensor(1).shape), Custom(rule!(|m| m.leave_to_libtorch())), "";
-    "huber_loss_backward": |cx| one(cx.tensor(1).kind, cx.tensor(1).shape), Custom(rule!(|m| m.leave_to_libtorch())), "";
-    "huber_loss": |cx| loss(cx, 2), Custom(rule!(|m| kernel(m, "huber_loss_backward"))), "2x3 2x3 1 1.0 | 2x3 2x3 2 0.5 | 2x3 2x3 0 3.0";
+    "smooth_l1_loss": |cx| loss(cx, 2), Custom(rule!(|m| kernel(m, "smooth_l1_loss_backward"))),
+        "2x3 2x3 1 1.0 | 2x3 2x3 2 0.5 | 2x3 2x3 0 3.0";
+    "smooth_l1_loss_backward": |cx| one(cx.tensor(1).kind, cx.tensor(1).shape),
+        Custom(rule!(|m| m.leave_to_libtorch())), "";
+    "huber_loss_backward": |cx| one(cx.tensor(1).kind, cx.tensor(1).shape), Custom(rule!(|m| m.leave_to_libtorch())),
+        "";
+    "huber_loss": |cx| loss(cx, 2), Custom(rule!(|m| kernel(m, "huber_loss_backward"))),
+        "2x3 2x3 1 1.0 | 2x3 2x3 2 0.5 | 2x3 2x3 0 3.0";
     "kl_div": |cx| loss(cx, 2), Custom(rule!(|m| divergence(m))),
         "2x3 2x3+ 1 false | 2x3 2x3 2 true | 2x3 3+ 0 false";
     "binary_cross_entropy_with_logits": |cx| loss(cx, 4), Custom(rule!(|m| logits(m))),
@@ -73,7 +77,7 @@ fn divergence(m: &Formula<'_, '_>) {
             g * weight * (t + 1.0 - x)
         } else {
             // The two places of t in t log t: LibTorch takes the first as zero at zero, the second is NaN there.
-            op!(masked_fill(g * op!(log(t)), op!(eq(t, 0)), 0)) + g * (t / t) - g * x
+            op!(masked_fill(g * op!(log(t)), op!(eq(t, 0)), 0)) + g * op!(div(t, t)) - g * x
         };
         m.give(1, bar);
     }

@@ -31,7 +31,10 @@ table! {
     "numpy_t": |cx| { let mut x = cx.tensor(0); x.shape.reverse(); Ok(vec![x]) },
         Linear(grads!(|m| 0 => op!(numpy_t(m.g())))), "2x3x4 | .";
     "unflatten": unflatten, Linear(grads!(|m| 0 => m.g().reshaped(&m.x(0).shape()))), "2x6 1 [2,-1] | 6 0 [2,3]";
-    "reshape_as": |cx| { fill_in(&cx.tensor(1).shape, cx.tensor(0).numel())?; one(cx.tensor(0).kind, cx.tensor(1).shape) },
+    "reshape_as": |cx| {
+            let [x, other] = [cx.tensor(0), cx.tensor(1)];
+            one(x.kind, fill_in(&other.shape, x.numel())?)
+        },
         Linear(rule!(|m| { m.give_none(1); m.give(0, m.g().reshaped(&m.x(0).shape())); })), "2x3 3x2";
     "type_as": |cx| one(cx.tensor(1).kind, cx.tensor(0).shape),
         Linear(rule!(|m| { m.give_none(1); m.give(0, m.g()); })), "2x3 2";
@@ -42,7 +45,8 @@ table! {
     "scatter": scatter, Linear(grads!(|m|
         0 => op!(scatter_value(m.g(), m.arg(1), m.x(2), 0)),
         3 => op!(gather(m.g(), m.arg(1), m.x(2), false)))), "";
-    "scatter_value": scatter, Linear(grads!(|m| 0 => op!(scatter_value(m.g(), m.arg(1), m.x(2), 0)))), "4x3 0 2x3%4 1.5";
+    "scatter_value": scatter, Linear(grads!(|m| 0 => op!(scatter_value(m.g(), m.arg(1), m.x(2), 0)))),
+        "4x3 0 2x3%4 1.5";
     "fill_tensor": like, Linear(grads!(|m| 0 => op!(zeros_like(m.x(0))), 1 => m.g())), "2x3 .";
     "zero": like, Constant, "2x3";
 }
@@ -198,7 +202,7 @@ fn repeated<'m>(m: &'m Formula<'_, '_>) -> Term<'m> {
 fn pad(cx: &Infer<'_>) -> Inferred {
     let mut x = cx.tensor(0);
     let widths = cx.ints(1).unwrap_or_default();
-    if widths.len() % 2 != 0 || widths.len() / 2 > x.rank() {
+    if !widths.len().is_multiple_of(2) || widths.len() / 2 > x.rank() {
         return refuse(format!("padding {widths:?} of rank {}", x.rank()));
     }
     for (n, pair) in x.shape.iter_mut().rev().zip(widths.chunks(2)) {
