@@ -125,7 +125,7 @@ fn an_opaque_op_without_a_derivative_is_an_error_that_names_it() {
     );
     let x = Tensor::rand([3], F64);
     let failed = graph
-        .run(&[(&x).into(), (&x).into()])
+        .run(&[(&x).into(), (&x).into(), (&x).into()])
         .expect_err("it has no derivative");
-    assert!(failed.to_string().contains("special_airy_ai"), "{failed}");
+    assert!(failed.to_string().contains("igamma"), "{failed}");
 }

@@ -1,9 +1,9 @@
 //! Shapes of ops that have no shape rule of ours: LibTorch's own, on tensors without data.
 
 use super::call_op;
-use crate::torch::{shim, take_error};
+use crate::torch::{kind, shim, take_error};
 use cotangent_graph::differentiate::ShapeOracle;
-use cotangent_graph::ir::{Arg, Kind, TensorType, Type, Value};
+use cotangent_graph::ir::{Arg, TensorType, Type, Value};
 use cotangent_graph::ops::{Op, ShapeError};
 use std::collections::HashMap;
 use tch::{Device, Tensor};
@@ -50,8 +50,7 @@ fn meta_tensor(t: &TensorType) -> Result<Tensor, String> {
 }
 
 fn zeros(t: &TensorType) -> Result<Tensor, String> {
-    let kind = tch_kind(t.kind).ok_or_else(|| format!("no tensors of kind {}", t.kind.name()))?;
-    Tensor::f_zeros(&t.shape, (kind, Device::Cpu)).map_err(|e| e.to_string())
+    Tensor::f_zeros(&t.shape, (kind::to_tch(t.kind), Device::Cpu)).map_err(|e| e.to_string())
 }
 
 fn type_of(x: &Tensor) -> Result<TensorType, String> {
@@ -61,27 +60,6 @@ fn type_of(x: &Tensor) -> Result<TensorType, String> {
     if x.is_sparse() {
         return Err("a result is sparse".to_owned());
     }
-    // SAFETY: `x` is a valid handle.
-    let number = unsafe { torch_sys::at_scalar_type(x.as_ptr().cast_mut()) };
-    let kind = Kind::from_number(i64::from(number)).ok_or("a result is of a kind that Cotangent does not know")?;
+    let kind = kind::of(x).ok_or("a result is of a kind that Cotangent does not know")?;
     Ok(TensorType::new(kind, x.size()))
-}
-
-/// The kind in tch's terms.
-fn tch_kind(kind: Kind) -> Option<tch::Kind> {
-    Some(match kind {
-        Kind::U8 => tch::Kind::Uint8,
-        Kind::I8 => tch::Kind::Int8,
-        Kind::I16 => tch::Kind::Int16,
-        Kind::I32 => tch::Kind::Int,
-        Kind::I64 => tch::Kind::Int64,
-        Kind::F16 => tch::Kind::Half,
-        Kind::F32 => tch::Kind::Float,
-        Kind::F64 => tch::Kind::Double,
-        Kind::C32 => tch::Kind::ComplexHalf,
-        Kind::C64 => tch::Kind::ComplexFloat,
-        Kind::C128 => tch::Kind::ComplexDouble,
-        Kind::Bool => tch::Kind::Bool,
-        Kind::BF16 => tch::Kind::BFloat16,
-    })
 }

@@ -1,5 +1,6 @@
 //! What the runtime calls of LibTorch and of the C++ shim.
 
+pub mod kind;
 pub mod shim;
 mod storage;
 

@@ -1,0 +1,268 @@
+//! One case.
+
+use crate::torch;
+use cotangent_cases::{Case, CaseGraph, Flag, Outcome, compare};
+use cotangent_graph::canonicalize::canonicalize;
+use cotangent_graph::differentiate::{Joint, infer, vjp};
+use cotangent_graph::functionalize::{Effects, functionalize};
+use cotangent_graph::ir::{Graph, Type, Value};
+use cotangent_graph::partition::{Policy, Split, partition};
+use cotangent_graph::plan::{Options, plan};
+use cotangent_graph::simplify;
+use cotangent_graph::specialize::{ClosedImage, InputInfo, Prologue, Specialized, TensorFacts};
+use cotangent_runtime::exec::{CompiledGraph, Input, Meta, Output};
+use tch::Tensor;
+
+/// Which way a case went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Through rules of Cotangent's own only.
+    Own,
+    /// With an opaque node, which LibTorch differentiates (or would, if asked).
+    Opaque,
+}
+
+/// Runs one case and holds it against what was recorded; tells which way it went, if it went at all.
+pub fn run(case: &Case) -> (Option<Way>, Outcome) {
+    let mut way = None;
+    let outcome = attempt(case, &mut way).map_or_else(|o| o, |()| Outcome::Passed);
+    match outcome {
+        Outcome::Refused(_) => (None, outcome),
+        _ => (way, outcome),
+    }
+}
+
+fn refused(e: impl ToString) -> Outcome {
+    Outcome::Refused(e.to_string())
+}
+
+fn failed(e: impl ToString) -> Outcome {
+    Outcome::Failed(e.to_string())
+}
+
+fn attempt(case: &Case, way: &mut Option<Way>) -> Result<(), Outcome> {
+    let mut built = case.graph().map_err(refused)?;
+    shapes(case, &built)?;
+    let inputs: Vec<Tensor> = case.inputs.iter().map(|i| input(case, i)).collect();
+    let wrt: Vec<Value> = case.wrt().iter().map(|i| built.graph.inputs[*i].value).collect();
+
+    canonicalize(&mut built.graph, &Meta).map_err(|(e, _)| refused(e))?;
+    let own = built.graph.insts.iter().all(|i| i.op.own.is_some());
+    *way = Some(if own { Way::Own } else { Way::Opaque });
+    let outputs = built.graph.outputs.len();
+    let effects = functional(&mut built.graph, &wrt)?;
+
+    let no_derivative = case.has(Flag::NoDerivative);
+    let mut seeded: Vec<bool> = built
+        .outputs
+        .iter()
+        .map(|k| case.cotangents[*k].is_some() || (no_derivative && case.out_requires_grad[*k]))
+        .collect();
+    // Final values of inputs that were written to: nothing flows back from them here.
+    seeded.resize(built.graph.outputs.len(), false);
+    let joint = match vjp(&built.graph, &wrt, &seeded, &Meta) {
+        Ok(joint) => joint,
+        Err((e, _)) if no_derivative && own => {
+            forward(case, &built, &built.graph, &inputs, &effects)?;
+            return named(case, &e.to_string());
+        }
+        Err((e, _)) => return Err(refused(e)),
+    };
+    for policy in [Policy::SaveReads, Policy::RecomputeAll] {
+        let mut joint = joint.clone();
+        simplify::joint(&mut joint);
+        let split = partition(&joint, policy);
+        both(case, &built, &split, &effects, &joint, no_derivative && !own, outputs)
+            .map_err(|o| label(o, &format!("{policy:?}")))?;
+        if case.inputs.iter().any(|i| i.after.is_some()) || !effects.writes.is_empty() {
+            break; // The inputs are no longer what they were.
+        }
+    }
+    if no_derivative && own {
+        return Err(failed("LibTorch has no derivative here, the rule gives one"));
+    }
+    Ok(())
+}
+
+fn label(outcome: Outcome, what: &str) -> Outcome {
+    match outcome {
+        Outcome::Failed(why) => Outcome::Failed(format!("{what}: {why}")),
+        other => other,
+    }
+}
+
+fn input(case: &Case, input: &cotangent_cases::Input) -> Tensor {
+    let x = torch::tensor(&input.value);
+    // As user code passes it: a leaf. The in-place cases write to a copy of it.
+    match input.grad.is_some() && !case.grads.is_empty() {
+        true => x.detach().set_requires_grad(true),
+        false => x,
+    }
+}
+
+/// The types that our shape rules, or LibTorch's Meta device, give must be the recorded ones.
+fn shapes(case: &Case, built: &CaseGraph) -> Result<(), Outcome> {
+    for inst in &built.graph.insts {
+        let types = infer(&built.graph, &Meta, inst.op, &inst.args).map_err(refused)?;
+        let recorded: Vec<_> = inst.results.iter().map(|r| built.graph.ty(*r).clone()).collect();
+        if types.len() != recorded.len() {
+            return Err(failed(format!("{} results instead of {}", types.len(), recorded.len())));
+        }
+        for (got, want) in types.into_iter().zip(recorded) {
+            if want != Type::Tensor(None) && Type::Tensor(Some(got.clone())) != want {
+                return Err(failed(format!(
+                    "shape inference of `{}`: {got:?} instead of {want:?}",
+                    case.name
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Functionalizes the graph as if its inputs were separate contiguous tensors.
+fn functional(graph: &mut Graph, wrt: &[Value]) -> Result<Effects, Outcome> {
+    let inputs = graph.inputs.iter().enumerate().map(|(i, input)| InputInfo {
+        value: input.value,
+        slot: i as u32,
+        place: None,
+        facts: Some(TensorFacts::contiguous(graph.tensor(input.value).clone(), i as u64 + 1)),
+    });
+    let mut specialized = Specialized {
+        leaf: 0,
+        inputs: inputs.collect(),
+        graph: graph.clone(),
+        prologue: Prologue::default(),
+        image: ClosedImage::default(),
+    };
+    let effects = functionalize(&mut specialized, wrt, &Meta).map_err(refused)?;
+    *graph = specialized.graph;
+    Ok(effects)
+}
+
+fn compile(graph: &Graph) -> Result<CompiledGraph, Outcome> {
+    CompiledGraph::compile(&plan(graph, Options::default())).map_err(refused)
+}
+
+/// Runs the forward alone.
+fn forward(case: &Case, built: &CaseGraph, graph: &Graph, inputs: &[Tensor], effects: &Effects) -> Result<(), Outcome> {
+    let args: Vec<Input<'_>> = inputs.iter().map(Input::from).collect();
+    let out = compile(graph)?.run(&args).map_err(failed)?;
+    outputs(case, built, &out, inputs, effects)
+}
+
+/// The outputs, and what the call left in its inputs.
+fn outputs(
+    case: &Case,
+    built: &CaseGraph,
+    out: &[Output],
+    inputs: &[Tensor],
+    effects: &Effects,
+) -> Result<(), Outcome> {
+    for (k, got) in built.outputs.iter().zip(out) {
+        let want = case.outputs[*k]
+            .as_ref()
+            .expect("the graph has the defined outputs only");
+        check(case, &format!("output {k}"), got, want)?;
+    }
+    for write in &effects.writes {
+        let Output::Tensor(value) = &out[write.output] else {
+            return Err(failed("a final value is not a tensor"));
+        };
+        tch::no_grad(|| inputs[write.input].shallow_clone().copy_(value));
+    }
+    for (input, x) in case.inputs.iter().zip(inputs) {
+        if let Some(after) = &input.after {
+            let x = torch::read(x).map_err(failed)?;
+            compare(&x, after, case).map_err(|e| failed(format!("`{}` afterwards: {e}", input.key)))?;
+        }
+    }
+    Ok(())
+}
+
+fn check(case: &Case, what: &str, got: &Output, want: &cotangent_graph::interp::Tensor) -> Result<(), Outcome> {
+    let Output::Tensor(got) = got else {
+        return Err(failed(format!("{what} is not a tensor")));
+    };
+    if !got.defined() {
+        return Err(failed(format!("{what} is undefined")));
+    }
+    if cotangent_runtime::torch::has_grad_fn(got) {
+        return Err(failed(format!("{what} left the region with a grad_fn")));
+    }
+    let got = torch::read(got).map_err(failed)?;
+    compare(&got, want, case).map_err(|e| failed(format!("{what}: {e}")))
+}
+
+/// Runs forward and backward.
+fn both(
+    case: &Case,
+    built: &CaseGraph,
+    split: &Split,
+    effects: &Effects,
+    joint: &Joint,
+    must_fail: bool,
+    primals: usize,
+) -> Result<(), Outcome> {
+    let inputs: Vec<Tensor> = case.inputs.iter().map(|i| input(case, i)).collect();
+    let args: Vec<Input<'_>> = inputs.iter().map(Input::from).collect();
+    let out = compile(&split.forward)?.run(&args).map_err(failed)?;
+    outputs(case, built, &out[..primals.max(split.primals)], &inputs, effects)?;
+    if joint.seeds.iter().all(Option::is_none) && case.grads.iter().all(Option::is_none) && !must_fail {
+        return Ok(());
+    }
+    let mut bars = vec![];
+    for (k, seed) in split.seeds.iter().enumerate() {
+        let cotangent = built.outputs.get(k).and_then(|o| case.cotangents[*o].as_ref());
+        match (seed, cotangent) {
+            (Some(_), Some(c)) => bars.push(torch::tensor(c)),
+            (Some(_), None) => {
+                let Output::Tensor(y) = &out[k] else {
+                    return Err(failed("an output is not a tensor"));
+                };
+                bars.push(y.ones_like());
+            }
+            (None, Some(_)) => {
+                return Err(failed(format!(
+                    "output {k} has a cotangent but does not require grad here"
+                )));
+            }
+            (None, None) => {}
+        }
+    }
+    let residuals = out[split.primals..].iter().map(Output::as_input);
+    let args: Vec<Input<'_>> = residuals.chain(bars.iter().map(Input::from)).collect();
+    let backward = compile(&split.backward)?;
+    let got = match (backward.run(&args), must_fail) {
+        (Err(e), true) => return named(case, &e.to_string()),
+        (Ok(_), true) => return Err(failed("LibTorch has no derivative here, and no error came")),
+        (got, false) => got.map_err(failed)?,
+    };
+    gradients(case, split, &got)?;
+    // A pullback may be called as often as wanted: nothing that the first call used may have changed.
+    let again = backward.run(&args).map_err(failed)?;
+    gradients(case, split, &again).map_err(|o| label(o, "second call"))
+}
+
+fn gradients(case: &Case, split: &Split, got: &[Output]) -> Result<(), Outcome> {
+    for (j, (position, want)) in split.cotangents.iter().zip(&case.grads).enumerate() {
+        let defined = |o: &&Output| !matches!(o, Output::Tensor(t) if !t.defined());
+        let got = position.map(|p| &got[p]).filter(defined);
+        match (got, want) {
+            (None, None) => {}
+            (Some(got), Some(want)) => check(case, &format!("gradient {j}"), got, want)?,
+            (Some(_), None) => return Err(failed(format!("gradient {j} is defined, LibTorch gives none"))),
+            (None, Some(_)) => return Err(failed(format!("gradient {j} is missing"))),
+        }
+    }
+    Ok(())
+}
+
+/// A refusal for want of a derivative names the function.
+fn named(case: &Case, message: &str) -> Result<(), Outcome> {
+    let base = case.op.map_or("", |op| op.base);
+    match message.contains(&case.name) || message.contains(base.trim_end_matches('_')) {
+        true => Ok(()),
+        false => Err(failed(format!("the refusal does not name the function: {message}"))),
+    }
+}
