@@ -1,13 +1,15 @@
 //! Canonicalisation: composite functions become the functions that LibTorch runs for them.
 //!
-//! *Takes* a closed graph. *Gives* the same graph without ops whose rule is [`Rule::Composite`]. *Promises* the same
-//! values, bit for bit where LibTorch runs the same functions, and the same draws from its generator. *Not here*: the
-//! decompositions themselves, which stand in the op table.
+//! *Takes* a closed graph. *Gives* the same graph without ops whose rule is [`Rule::Composite`], and with the moments
+//! of a normalisation detached where the program reads them: LibTorch differentiates the normalised tensor only, while
+//! a second derivative goes through the moments. *Promises* the same values, bit for bit where LibTorch runs the same
+//! functions, and the same draws from its generator. *Not here*: the decompositions themselves, which stand in the op
+//! table.
 
 use crate::differentiate::ShapeOracle;
-use crate::ir::{Arg, Graph, Loc, Value};
+use crate::ir::{Arg, Graph, Inst, Loc, Value};
 use crate::ops::families::Rewrite;
-use crate::ops::{Rule, RuleError};
+use crate::ops::{Op, Rule, RuleError};
 use std::collections::HashMap;
 
 /// Rewrites the composites of a closed graph. Values keep their numbers, except results of composites.
@@ -22,7 +24,15 @@ pub fn canonicalize(graph: &mut Graph, oracle: &dyn ShapeOracle) -> Result<(), (
             *arg = arg.map_values(&mut |v| Arg::Value(*renamed.get(&v).unwrap_or(&v)));
         }
         let Some(Rule::Composite(decompose)) = inst.op.own.map(|o| o.rule) else {
+            let moments = moments(&inst).to_vec();
             graph.insts.push(inst);
+            for v in moments {
+                if used(v, &todo, &graph.outputs) {
+                    let ty = graph.ty(v).clone();
+                    let detached = graph.push(Op::named("detach"), vec![v.into()], vec![ty], None);
+                    renamed.insert(v, detached[0]);
+                }
+            }
             continue;
         };
         let start = graph.insts.len();
@@ -36,4 +46,20 @@ pub fn canonicalize(graph: &mut Graph, oracle: &dyn ShapeOracle) -> Result<(), (
         *output = *renamed.get(output).unwrap_or(output);
     }
     Ok(())
+}
+
+/// The results that LibTorch takes for constants.
+fn moments(inst: &Inst) -> &[Value] {
+    if inst.op.name == "native_layer_norm" {
+        &inst.results[1..]
+    } else {
+        &[]
+    }
+}
+
+fn used(v: Value, todo: &[Inst], outputs: &[Value]) -> bool {
+    let mut used = outputs.contains(&v);
+    let args = todo.iter().flat_map(|inst| &inst.args);
+    args.for_each(|a| a.for_each_value(&mut |u| used |= u == v));
+    used
 }
