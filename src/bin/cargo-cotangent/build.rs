@@ -137,6 +137,8 @@ pub(crate) fn build(task: &str, given: CargoArguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut second = cargo_command(task);
+    // The build showed its warnings already.
+    second.env("CARGO_BUILD_WARNINGS", "allow");
     if task == "run"
         && !["-v", "-vv", "--verbose", "-q", "--quiet"]
             .iter()

@@ -64,7 +64,7 @@ pub(crate) fn compiled(program: &Program, inputs: &[String]) -> Result<Compiled>
 fn closed(program: &Program, description: &Description, inputs: &[String]) -> Result<(Specialized, Vec<Value>)> {
     let host = StandIn::new(description, inputs)?;
     let special = match specialize(program, &host, &Shapes)? {
-        Outcome::Closed(special) => *special,
+        Outcome::Closed(special) => named(*special, description),
         Outcome::Replay => {
             bail!("with such arguments the function fails: its own code runs, and panics in its own words")
         }
@@ -87,6 +87,17 @@ fn closed(program: &Program, description: &Description, inputs: &[String]) -> Re
         .filter(|v| carries_derivative(special.graph.ty(*v)))
         .collect();
     Ok((special, wrt))
+}
+
+/// Names the inputs of a graph as the user named the parameters that they come from.
+fn named(mut special: Specialized, description: &Description) -> Specialized {
+    for (input, info) in special.graph.inputs.iter_mut().zip(&special.inputs) {
+        let parameter = info.place.and_then(|place| description.params.get(place.argument));
+        if let Some(parameter) = parameter {
+            input.name.clone_from(&parameter.name);
+        }
+    }
+    special
 }
 
 /// The joint graph; the first `count` outputs get seeds.
