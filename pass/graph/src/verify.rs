@@ -130,7 +130,9 @@ impl Checker<'_> {
         let allowed = match ty {
             Type::Tensor(t) => t.is_some() || self.stage == Stage::Open,
             Type::Tape | Type::Float(32 | 64) => true,
-            Type::Int(1 | 8 | 16 | 32 | 64) | Type::List | Type::Ptr => self.stage == Stage::Open,
+            // A truth value: what the derivative of a float compared.
+            Type::Int(1) => true,
+            Type::Int(8 | 16 | 32 | 64) | Type::List | Type::Ptr => self.stage == Stage::Open,
             Type::Int(_) | Type::Float(_) => false,
         };
         match allowed {

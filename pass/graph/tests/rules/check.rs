@@ -4,6 +4,7 @@ use crate::samples::{Random, Sample};
 use cotangent_graph::differentiate::{Joint, NoOracle, vjp};
 use cotangent_graph::interp::{Tensor, Value, run};
 use cotangent_graph::ir::{Graph, Kind, Value as Name};
+use cotangent_graph::verify::{Stage, verify};
 
 /// What a check says when it fails.
 pub(crate) type Outcome = Result<(), String>;
@@ -98,6 +99,8 @@ pub(crate) fn gradient(graph: &Graph, active: &[bool]) -> Result<(Joint, Vec<Nam
         .collect();
     let seeded = vec![true; graph.outputs.len()];
     let joint = vjp(graph, &wrt, &seeded, &NoOracle).map_err(|(e, _)| e.to_string())?;
+    // Every argument that a rule emits must be of a form that the C function takes.
+    verify(&joint.graph, Stage::Functional).map_err(|e| e.to_string())?;
     Ok((joint, wrt))
 }
 

@@ -30,7 +30,7 @@ table! {
     "glu": glu, Elementwise(grads!(|m| 0 => op!(glu_backward(m.g(), m.x(0), m.arg(1))))), "2x4 1 | 4x3 -2";
     "glu_backward": |cx| Ok(vec![cx.tensor(1)]), Elementwise(rule!(|m| m.leave_to_libtorch())), "";
     "log_sigmoid": float_like, Elementwise(grads!(|m| 0 => log_sigmoid_slope(m.g(), m.x(0)))), "2x3";
-    "log_sigmoid_backward": like, Elementwise(rule!(|m| log_sigmoid_second(m))), "";
+    "log_sigmoid_backward": like, Elementwise(rule!(|m| log_sigmoid_second(m))), "2x3 2x3 2x3i";
 }
 
 /// The kernel reads e^-|x|, which the C function of the forward does not give.

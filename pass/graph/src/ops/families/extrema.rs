@@ -31,8 +31,8 @@ table! {
         1 => picked(op!(gt_tensor(m.x(0), m.x(1))), m.g(), true))), "2x3 2x3 | 2x3 3";
     "maximum": pointwise, Elementwise(rule!(|m| greater(m, true))), "2x3 2x3 | 2x3 3";
     "minimum": pointwise, Elementwise(rule!(|m| greater(m, false))), "2x3 2x3 | 2x3 3";
-    "max_other": pointwise, Elementwise(rule!(|m| greater(m, true))), "";
-    "min_other": pointwise, Elementwise(rule!(|m| greater(m, false))), "";
+    "max_other": pointwise, Elementwise(rule!(|m| greater(m, true))), "2x3 2x3 | 2x3 3";
+    "min_other": pointwise, Elementwise(rule!(|m| greater(m, false))), "2x3 2x3 | 2x3 3";
     "amax": extremum, Custom(grads!(|m| 0 => shared(m))), "2x3 [1] false | 2x3x2 [0,-1] true | 2x3 [] false";
     "amin": extremum, Custom(grads!(|m| 0 => shared(m))), "2x3 [1] false | 2x3x2 [0,-1] true | 2x3 [] false";
     "max": whole, Custom(grads!(|m| 0 => shared_by_all(m))), "3 | .";

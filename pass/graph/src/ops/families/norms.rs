@@ -17,14 +17,14 @@ table! {
         0 => variance(m, m.g(), &None, f64::from(u8::from(m.flag(1)))))), "2x3 true | 2x3 false";
     "var_dim": |cx| spread_shape(cx, Some(1), cx.flag(3)), Custom(grads!(|m|
         0 => variance(m, m.g(), &over(m, 1, 3), f64::from(u8::from(m.flag(2)))))),
-        "";
-    "var_correction": |cx| spread_shape(cx, Some(1), cx.flag(3)), Custom(rule!(|m| corrected(m, false))), "";
+        "2x3 [1] true false | 2x3x2 [0,-1] false true | 2x3 - true false";
+    "var_correction": |cx| spread_shape(cx, Some(1), cx.flag(3)), Custom(rule!(|m| corrected(m, false))), "2x3 [1] 1 false | 2x3x2 [0,-1] 0 true | 2x3 - 2 false";
     "std": |cx| spread_shape(cx, None, false), Custom(grads!(|m|
         0 => variance(m, through_root(m), &None, f64::from(u8::from(m.flag(1)))))), "2x3 true | 2x3 false";
     "std_dim": |cx| spread_shape(cx, Some(1), cx.flag(3)), Custom(grads!(|m|
         0 => variance(m, through_root(m), &over(m, 1, 3), f64::from(u8::from(m.flag(2)))))),
-        "";
-    "std_correction": |cx| spread_shape(cx, Some(1), cx.flag(3)), Custom(rule!(|m| corrected(m, true))), "";
+        "2x3 [1] true false | 2x3x2 [0,-1] false true | 2x3 - true false";
+    "std_correction": |cx| spread_shape(cx, Some(1), cx.flag(3)), Custom(rule!(|m| corrected(m, true))), "2x3 [1] 1 false | 2x3x2 [0,-1] 0 true | 2x3 - 2 false";
     "logsumexp": logsumexp, Custom(grads!(|m| 0 => {
         let (x, over) = (m.x(0), over(m, 1, 2));
         let shape = x.shape();
@@ -34,7 +34,7 @@ table! {
     "norm_scalaropt_dim": norm_shape, Custom(rule!(|m| match m.number(1) {
         Some(p) => norm(m, p, &over(m, 2, 3)),
         None => m.leave_to_libtorch(),
-    })), "";
+    })), "2x3 2 [1] false | 2x3 1 [0] true | 2x3 3 [0,1] false | 2x3 1.5 [1] false | 2x3 0.5 [1] false";
     "cumsum": |cx| {
         let x = cx.tensor(0);
         dim(cx.int(1), x.rank())?;

@@ -24,7 +24,7 @@ table! {
     "pad": pad, Linear(rule!(|m| match m.arg(2) {
         Arg::Str(mode) if mode == "constant" && m.wants(0) => m.give(0, unpadded(m)),
         _ => m.leave_to_libtorch(),
-    })), "";
+    })), "2x3 [1,2] \"constant\" - | 2x3 [1,2] \"constant\" 1.5";
     "broadcast_to": broadcast_to, Linear(grads!(|m| 0 => m.g())), "3 [2,3] | 2x1 [2,3]";
     "swapaxes": swap, Linear(grads!(|m| 0 => op!(swapaxes(m.g(), m.arg(1), m.arg(2))))), "2x3x4 0 2";
     "swapdims": swap, Linear(grads!(|m| 0 => op!(swapdims(m.g(), m.arg(1), m.arg(2))))), "2x3x4 0 -1";
@@ -44,7 +44,7 @@ table! {
         Linear(grads!(|m| 0 => op!(diagonal(m.g(), m.arg(2), m.arg(3), m.arg(4))))), "3 [3,4] 1 0 1";
     "scatter": scatter, Linear(grads!(|m|
         0 => op!(scatter_value(m.g(), m.arg(1), m.x(2), 0)),
-        3 => op!(gather(m.g(), m.arg(1), m.x(2), false)))), "";
+        3 => op!(gather(m.g(), m.arg(1), m.x(2), false)))), "4x3 0 1x3%4 1x3";
     "scatter_value": scatter, Linear(grads!(|m| 0 => op!(scatter_value(m.g(), m.arg(1), m.x(2), 0)))),
         "4x3 0 2x3%4 1.5";
     "fill_tensor": like, Linear(grads!(|m| 0 => op!(zeros_like(m.x(0))), 1 => m.g())), "2x3 .";
