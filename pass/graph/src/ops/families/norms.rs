@@ -18,13 +18,15 @@ table! {
     "var_dim": |cx| spread_shape(cx, Some(1), cx.flag(3)), Custom(grads!(|m|
         0 => variance(m, m.g(), &over(m, 1, 3), f64::from(u8::from(m.flag(2)))))),
         "2x3 [1] true false | 2x3x2 [0,-1] false true | 2x3 - true false";
-    "var_correction": |cx| spread_shape(cx, Some(1), cx.flag(3)), Custom(rule!(|m| corrected(m, false))), "2x3 [1] 1 false | 2x3x2 [0,-1] 0 true | 2x3 - 2 false";
+    "var_correction": |cx| spread_shape(cx, Some(1), cx.flag(3)), Custom(rule!(|m| corrected(m, false))),
+        "2x3 [1] 1 false | 2x3x2 [0,-1] 0 true | 2x3 - 2 false";
     "std": |cx| spread_shape(cx, None, false), Custom(grads!(|m|
         0 => variance(m, through_root(m), &None, f64::from(u8::from(m.flag(1)))))), "2x3 true | 2x3 false";
     "std_dim": |cx| spread_shape(cx, Some(1), cx.flag(3)), Custom(grads!(|m|
         0 => variance(m, through_root(m), &over(m, 1, 3), f64::from(u8::from(m.flag(2)))))),
         "2x3 [1] true false | 2x3x2 [0,-1] false true | 2x3 - true false";
-    "std_correction": |cx| spread_shape(cx, Some(1), cx.flag(3)), Custom(rule!(|m| corrected(m, true))), "2x3 [1] 1 false | 2x3x2 [0,-1] 0 true | 2x3 - 2 false";
+    "std_correction": |cx| spread_shape(cx, Some(1), cx.flag(3)), Custom(rule!(|m| corrected(m, true))),
+        "2x3 [1] 1 false | 2x3x2 [0,-1] 0 true | 2x3 - 2 false";
     "logsumexp": logsumexp, Custom(grads!(|m| 0 => {
         let (x, over) = (m.x(0), over(m, 1, 2));
         let shape = x.shape();

@@ -39,8 +39,9 @@ table! {
         1 => m.select(m.raw(0), m.g(), m.constant(0.0)),
         2 => m.select(m.raw(0), m.constant(0.0), m.g()))), "true $ $ | false $ $";
     "scalar.call": scalar, Custom(call),
-        "'exp' $ | 'sqrt' $+ | 'pow' $+ $ | 'fma' $ $ $ | 'fabs' $ | 'fmax' $ $ | 'tanh' $ | 'log' $+ | 'sin' $ | 'cos' $ \
-         | 'tan' $ | 'atan2' $ $ | 'hypot' $ $ | 'powi' $ 3 | 'fmin' $ $ | 'copysign' $ $ | 'exp2' $ | 'expm1' $ \
+        "'exp' $ | 'sqrt' $+ | 'pow' $+ $ | 'fma' $ $ $ | 'fabs' $ | 'fmax' $ $ | 'tanh' $ | 'log' $+ | 'sin' $ \
+         | 'cos' $ | 'tan' $ | 'atan2' $ $ | 'hypot' $ $ | 'powi' $ 3 | 'fmin' $ $ | 'copysign' $ $ | 'exp2' $ \
+         | 'expm1' $ \
          | 'log2' $+ | 'log10' $+ | 'log1p' $+ | 'asin' $% | 'acos' $% | 'atan' $ | 'sinh' $ | 'cosh' $ | 'asinh' $ \
          | 'atanh' $% | 'cbrt' $ | 'fmod' $ 2.5 | 'fmod' 5.3 $+ | 'floor' $ | 'round' $";
     "scalar.icmp": scalar, Constant, "";
