@@ -6,7 +6,10 @@ use crate::graph::CaseGraph;
 use crate::report::Outcome;
 use cotangent_graph::canonicalize::canonicalize;
 use cotangent_graph::differentiate::{Joint, vjp};
+use cotangent_graph::functionalize::{Effects, functionalize};
 use cotangent_graph::interp::{InterpError, Shapes, Tensor, Value, run};
+use cotangent_graph::specialize::{ClosedImage, Prologue, Specialized};
+use cotangent_graph::verify::{Stage, verify};
 use cotangent_graph::{ir, simplify};
 
 /// Runs one case and holds it against what was recorded.
@@ -20,14 +23,10 @@ fn attempt(case: &Case) -> Result<(), Outcome> {
         return Err(Outcome::Refused("the interpreter keeps no strides".into()));
     }
     let inputs: Vec<Value> = case.inputs.iter().map(|i| i.value.tensor.clone().into()).collect();
-    forward(case, &built, &inputs)?;
-    if case.inputs.iter().any(|i| i.after.is_some()) {
-        return Err(Outcome::Refused(
-            "it writes to inputs, which the interpreter does not show".into(),
-        ));
-    }
+    let effects = functional(&mut built, &case.wrt())?;
+    forward(case, &built, &effects, &inputs)?;
     match canonicalize(&mut built.graph, &Shapes) {
-        Ok(()) => forward(case, &built, &inputs)?,
+        Ok(()) => forward(case, &built, &effects, &inputs)?,
         Err((e, _)) => return Err(Outcome::Refused(e.to_string())),
     }
     let Some(mut joint) = differentiated(case, &built)? else {
@@ -42,13 +41,37 @@ fn attempt(case: &Case) -> Result<(), Outcome> {
     })
 }
 
-fn forward(case: &Case, built: &CaseGraph, inputs: &[Value]) -> Result<(), Outcome> {
+/// Rewrites writes into values; final values of written inputs become outputs after the case's own.
+fn functional(built: &mut CaseGraph, wrt: &[usize]) -> Result<Effects, Outcome> {
+    let mut specialized = Specialized {
+        leaf: 0,
+        graph: std::mem::take(&mut built.graph),
+        inputs: vec![],
+        prologue: Prologue::default(),
+        image: ClosedImage::default(),
+    };
+    let wrt: Vec<ir::Value> = wrt.iter().map(|i| specialized.graph.inputs[*i].value).collect();
+    let effects = functionalize(&mut specialized, &wrt, &Shapes).map_err(|e| Outcome::Refused(e.to_string()))?;
+    verify(&specialized.graph, Stage::Functional).map_err(|e| Outcome::Failed(e.to_string()))?;
+    built.graph = specialized.graph;
+    Ok(effects)
+}
+
+fn forward(case: &Case, built: &CaseGraph, effects: &Effects, inputs: &[Value]) -> Result<(), Outcome> {
     let outputs = run(&built.graph, inputs).map_err(|e| declined(&e))?;
     for (k, got) in built.outputs.iter().zip(&outputs) {
         let want = case.outputs[*k]
             .as_ref()
             .expect("only defined outputs are in the graph");
         check(&format!("output {k}"), got, want, case)?;
+    }
+    for (i, input) in case.inputs.iter().enumerate() {
+        let Some(want) = &input.after else { continue };
+        match effects.writes.iter().find(|w| w.input == i) {
+            Some(write) => check(&format!("input {i} afterwards"), &outputs[write.output], want, case)?,
+            None => compare(&input.value.tensor, want, case)
+                .map_err(|why| Outcome::Failed(format!("input {i} is not written to: {why}")))?,
+        }
     }
     Ok(())
 }
@@ -73,11 +96,12 @@ fn differentiated(case: &Case, built: &CaseGraph) -> Result<Option<Joint>, Outco
     let graph = &built.graph;
     let wrt: Vec<ir::Value> = case.wrt().into_iter().map(|i| graph.inputs[i].value).collect();
     let no_derivative = case.has(Flag::NoDerivative);
-    let seeded: Vec<bool> = built
+    let mut seeded: Vec<bool> = built
         .outputs
         .iter()
         .map(|k| case.cotangents[*k].is_some() || (no_derivative && case.out_requires_grad[*k]))
         .collect();
+    seeded.resize(graph.outputs.len(), false); // Final values of inputs get no cotangent.
     if wrt.is_empty() {
         return Ok(None);
     }
@@ -106,7 +130,7 @@ fn differentiated(case: &Case, built: &CaseGraph) -> Result<Option<Joint>, Outco
 /// An output that LibTorch says requires grad can be seeded here; from one that does not, no cotangent flows.
 fn requires_grad(case: &Case, built: &CaseGraph, wrt: &[ir::Value]) -> Result<(), Outcome> {
     for (k, output) in built.outputs.iter().enumerate() {
-        let only: Vec<bool> = (0..built.outputs.len()).map(|i| i == k).collect();
+        let only: Vec<bool> = (0..built.graph.outputs.len()).map(|i| i == k).collect();
         // Where this output has no derivative, or LibTorch's tape gives it, the case's own cotangents decide.
         let joint = match vjp(&built.graph, wrt, &only, &Shapes) {
             Ok(joint) if !taped(&joint) => joint,

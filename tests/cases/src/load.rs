@@ -42,11 +42,8 @@ pub(crate) fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
 
 fn case(raw: RawCase, ops: &HashMap<&str, &RawOp>, tensors: &SafeTensors<'_>) -> Result<Case> {
     let reader = Reader { raw: &raw, tensors };
-    let name = ["atg_", "at_"]
-        .iter()
-        .find_map(|p| raw.atg.strip_prefix(p))
-        .unwrap_or(&raw.atg)
-        .to_string();
+    let name = ["atg_", "at_"].iter().find_map(|p| raw.atg.strip_prefix(p));
+    let name = name.unwrap_or(&raw.atg).to_string();
     let op = Op::find(&name);
     let schema = ops.get(raw.atg.as_str()).context("the function is not in ops.jsonl")?;
     let mut inputs = Inputs {

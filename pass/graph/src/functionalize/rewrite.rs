@@ -119,14 +119,49 @@ impl Rewriter<'_> {
             )));
         };
         let news = self.emit(twin.op, twin.args(&inst.args))?;
+        // `full_like` has a derivative for the number alone.
+        let constant = matches!(twin.op.own.map(|o| o.rule), Some(Rule::Constant));
+        let cuts = constant || twin.op.name == "full_like";
+        if cuts {
+            self.check_cut(&inst)?;
+        }
         for (k, target) in targets.iter().enumerate() {
-            let new = self.fit(news[k], *target)?;
+            let mut new = self.fit(news[k], *target)?;
+            if cuts {
+                new = self.overwrite(*target, new)?;
+            }
             self.write(*target, new)?;
             if let Some(result) = inst.results.get(k) {
                 self.same(*result, *target);
             }
         }
         Ok(())
+    }
+
+    /// Refuses in-place predicates where LibTorch's derivative is not simply zero for the tensor written to.
+    fn check_cut(&self, inst: &Inst) -> Outcome<()> {
+        let varies = |a: &Arg| tensor(a).is_some_and(|v| self.varied.contains(&v));
+        let passes_through = inst.op.name.starts_with("logical_") && varies(&inst.args[0]);
+        if passes_through || inst.args[1..].iter().any(varies) {
+            let twin = inst.op.name.trim_end_matches('_');
+            return Err(self.error(format!(
+                "LibTorch's derivative of `{}` is not that of `{twin}`; use `{twin}`, which returns a new tensor",
+                inst.op
+            )));
+        }
+        Ok(())
+    }
+
+    /// `new` as what overwrites `target`: where the old value varies, its cotangent is zero from here on, as it is in
+    /// LibTorch, and not undefined. Subtracting a zero changes no bit of `new`. A write to a part needs none of this:
+    /// the rest of the tensor carries the cotangent on.
+    pub(super) fn overwrite(&mut self, target: Value, new: Value) -> Outcome<Value> {
+        let old = self.read(target);
+        if !self.varied.contains(&old) || self.is_part(target) {
+            return Ok(new);
+        }
+        let zero = self.emit(Op::named("fill"), vec![old.into(), Arg::Int(0)])?[0];
+        Ok(self.emit(Op::named("sub"), vec![new.into(), zero.into()])?[0])
     }
 
     /// The new value with the kind of what it is written to; the shape must be the same.

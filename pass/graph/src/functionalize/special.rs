@@ -43,6 +43,7 @@ fn copy(cx: &mut Rewriter<'_>, inst: &Inst, before: &[Arg]) -> Outcome<()> {
             new = cx.push(Op::named("contiguous"), vec![new.into()], ty)[0];
         }
     }
+    let new = cx.overwrite(target, new)?;
     cx.write(target, new)?;
     if let Some(result) = inst.results.first() {
         cx.same(*result, target);

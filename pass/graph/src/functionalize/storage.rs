@@ -196,6 +196,22 @@ impl Rewriter<'_> {
         }
     }
 
+    /// Does a write to the value leave the rest of its storage as it is, for which the old value is read?
+    pub(super) fn is_part(&self, v: Value) -> bool {
+        let mut v = v;
+        while let Some((parent, step)) = &self.members[&v].parent {
+            let (from, to) = (self.graph.tensor(*parent), self.graph.tensor(v));
+            if step
+                .as_ref()
+                .is_some_and(|s| matches!(inverse(s, from, to), Inverse::Scatter(..)))
+            {
+                return true;
+            }
+            v = *parent;
+        }
+        false
+    }
+
     /// Like [`Self::read`], but in the storage of the base's value.
     pub(super) fn read_inside(&mut self, v: Value) -> Value {
         let current = self.read(v);

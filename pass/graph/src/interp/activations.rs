@@ -50,6 +50,8 @@ pub(super) const OPS: &[(&str, Kernel)] = &[
     ("prelu", One(prelu)),
     ("clamp", One(|a| bounded(a, Some(1), Some(2)))),
     ("clamp_tensor", One(|a| bounded(a, Some(1), Some(2)))),
+    ("clip", One(|a| bounded(a, Some(1), Some(2)))),
+    ("clip_tensor", One(|a| bounded(a, Some(1), Some(2)))),
     ("clamp_min", One(|a| bounded(a, Some(1), None))),
     ("clamp_min_tensor", One(|a| bounded(a, Some(1), None))),
     ("clamp_max", One(|a| bounded(a, None, Some(1)))),
@@ -137,6 +139,10 @@ fn leaky_relu_backward(a: &Args<'_>) -> Out<Tensor> {
 
 fn hardtanh_backward(a: &Args<'_>) -> Out<Tensor> {
     let (low, high) = (a.float(2)?, a.float(3)?);
+    // LibTorch's own result for NaN depends on where in the tensor it stands.
+    if a.tensor(1)?.to_f64().iter().any(|x| x.is_nan()) {
+        return a.not_interpreted();
+    }
     with_grad(a, 0, 1, |g, x| if x <= low || x >= high { 0.0 } else { g })
 }
 

@@ -24,6 +24,9 @@ pub(super) const OPS: &[(&str, Kernel)] = &[
     ),
     ("batch_norm", One(|a| Ok(batch_norm(a)?.y))),
     ("native_batch_norm", Many(native_batch_norm)),
+    ("_native_batch_norm_legit_no_stats", Many(batch_norm_no_stats)),
+    ("_native_batch_norm_legit_no_training", Many(batch_norm_no_training)),
+    ("_native_batch_norm_legit_functional", Many(batch_norm_functional)),
 ];
 
 fn half_to_float(a: &Args<'_>) -> Out<Option<Kind>> {
@@ -191,10 +194,38 @@ fn group_norm(a: &Args<'_>, groups: i64, w_at: usize, b_at: usize, eps: f64) -> 
     Ok(normalise(x, inner, eps, |i| w[channel(i)], |i| b[channel(i)]))
 }
 
-/// Batch norm; the running statistics are not updated (the interpreter's ops are pure).
-fn batch_norm(a: &Args<'_>) -> Out<Normalised> {
+/// The arguments of a batch norm, whichever of LibTorch's functions they come from.
+struct BatchNorm<'a> {
+    running: Option<(&'a Tensor, &'a Tensor)>,
+    training: bool,
+    eps: f64,
+}
+
+/// Statistics of each channel: mean, and biased variance.
+fn moments(rows: &Tensor, c: usize) -> (Vec<f64>, Vec<f64>) {
+    let values = rows.to_f64();
+    let of = |row: &[f64]| {
+        let n = row.len() as f64;
+        let mean = row.iter().sum::<f64>() / n;
+        (mean, row.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n)
+    };
+    values.chunks((values.len() / c.max(1)).max(1)).map(of).unzip()
+}
+
+/// Channels first, so that each is a row; and the number of channels.
+fn channel_rows(a: &Args<'_>) -> Out<(Tensor, Vec<usize>, usize)> {
     let x = a.tensor(0)?;
-    let (training, eps) = (a.flag(5)?, a.float(7)?);
+    let [_, c, ..] = *x.shape() else {
+        return a.invalid("needs a batch and a channel dimension");
+    };
+    let mut order: Vec<usize> = (0..x.rank()).collect();
+    order.swap(0, 1);
+    Ok((x.permute(&order), order, c as usize))
+}
+
+/// Batch norm. The running statistics are not updated: the interpreter's ops are pure.
+fn normalise_batch(a: &Args<'_>, how: &BatchNorm<'_>) -> Out<Normalised> {
+    let x = a.tensor(0)?;
     if x.numel() == 0 {
         return Ok(Normalised {
             y: x.clone(),
@@ -202,40 +233,95 @@ fn batch_norm(a: &Args<'_>) -> Out<Normalised> {
             rstd: vec![],
         });
     }
-    let [_, c, ..] = *x.shape() else {
-        return a.invalid("needs a batch and a channel dimension");
-    };
-    let c = c as usize;
+    let (rows, order, c) = channel_rows(a)?;
     let (w, b) = (parameter(a, 1, 1.0, c)?, parameter(a, 2, 0.0, c)?);
-    // Channels first, so that each is a row.
-    let mut order: Vec<usize> = (0..x.rank()).collect();
-    order.swap(0, 1);
-    let rows = x.permute(&order);
-    let inner = x.numel().checked_div(c).unwrap_or(0);
-    if training {
-        let mut out = normalise(&rows, inner, eps, |i| w[i / inner], |i| b[i / inner]);
-        out.y = out.y.permute(&order);
-        return Ok(out);
-    }
-    let (Some(mean), Some(var)) = (a.opt_tensor(3)?, a.opt_tensor(4)?) else {
-        return a.invalid("evaluation needs running statistics");
+    let (mean, var) = match (how.training, how.running) {
+        (true, _) => moments(&rows, c),
+        (false, Some((mean, var))) => (mean.to_f64(), var.to_f64()),
+        (false, None) => return a.invalid("evaluation needs running statistics"),
     };
-    let (mean, var) = (mean.to_f64(), var.to_f64());
+    let rstd: Vec<f64> = var.iter().map(|v| 1.0 / (v + how.eps).sqrt()).collect();
+    let inner = rows.numel() / c;
     let values = rows.to_f64().into_iter().enumerate().map(|(i, x)| {
         let k = i / inner;
-        (x - mean[k]) / (var[k] + eps).sqrt() * w[k] + b[k]
+        (x - mean[k]) * rstd[k] * w[k] + b[k]
     });
     let y = Tensor::from_f64(x.kind(), rows.shape(), values.collect()).permute(&order);
+    // In evaluation LibTorch saves nothing.
+    let saved = |v: Vec<f64>| if how.training { v } else { vec![] };
     Ok(Normalised {
         y,
-        mean: vec![],
-        rstd: vec![],
+        mean: saved(mean),
+        rstd: saved(rstd),
     })
 }
 
-fn native_batch_norm(a: &Args<'_>) -> Out<Vec<Value>> {
+fn running<'a>(a: &'a Args<'_>, at: usize) -> Out<Option<(&'a Tensor, &'a Tensor)>> {
+    Ok(a.opt_tensor(at)?.zip(a.opt_tensor(at + 1)?))
+}
+
+fn batch_norm(a: &Args<'_>) -> Out<Normalised> {
+    let how = BatchNorm {
+        running: running(a, 3)?,
+        training: a.flag(5)?,
+        eps: a.float(7)?,
+    };
+    normalise_batch(a, &how)
+}
+
+fn batch_norm_results(a: &Args<'_>, how: &BatchNorm<'_>) -> Out<Vec<Value>> {
     let kind = a.tensor(0)?.kind();
-    let out = batch_norm(a)?;
+    let out = normalise_batch(a, how)?;
     let stat = |v: Vec<f64>| Value::Tensor(Tensor::from_f64(kind, &[v.len() as i64], v));
     Ok(vec![out.y.into(), stat(out.mean), stat(out.rstd)])
+}
+
+fn native_batch_norm(a: &Args<'_>) -> Out<Vec<Value>> {
+    let how = BatchNorm {
+        running: running(a, 3)?,
+        training: a.flag(5)?,
+        eps: a.float(7)?,
+    };
+    batch_norm_results(a, &how)
+}
+
+fn batch_norm_no_stats(a: &Args<'_>) -> Out<Vec<Value>> {
+    let how = BatchNorm {
+        running: None,
+        training: a.flag(3)?,
+        eps: a.float(5)?,
+    };
+    batch_norm_results(a, &how)
+}
+
+fn batch_norm_no_training(a: &Args<'_>) -> Out<Vec<Value>> {
+    let how = BatchNorm {
+        running: running(a, 3)?,
+        training: false,
+        eps: a.float(6)?,
+    };
+    batch_norm_results(a, &how)
+}
+
+/// The same with the updated running statistics as two results more.
+fn batch_norm_functional(a: &Args<'_>) -> Out<Vec<Value>> {
+    let mut results = native_batch_norm(a)?;
+    let (mean, var) = (a.tensor(3)?, a.tensor(4)?);
+    let x = a.tensor(0)?;
+    if !a.flag(5)? || x.numel() == 0 {
+        results.extend([mean.clone().into(), var.clone().into()]);
+        return Ok(results);
+    }
+    let (rows, _, c) = channel_rows(a)?;
+    let (new_mean, new_var) = moments(&rows, c);
+    let n = (rows.numel() / c) as f64;
+    let momentum = a.float(6)?;
+    let update = |old: &Tensor, new: Vec<f64>| {
+        let mixed = old.to_f64().into_iter().zip(new);
+        let mixed = mixed.map(|(o, n)| momentum * n + (1.0 - momentum) * o).collect();
+        Value::Tensor(Tensor::from_f64(old.kind(), old.shape(), mixed))
+    };
+    results.push(update(mean, new_mean));
+    results.push(update(var, new_var.into_iter().map(|v| v * n / (n - 1.0)).collect()));
+    Ok(results)
 }

@@ -16,6 +16,7 @@ pub(super) const OPS: &[(&str, Kernel)] = &[
     ),
     ("detach_copy", One(identity)),
     ("alias", One(identity)),
+    ("alias_copy", One(identity)),
     ("lift", One(identity)),
     ("to", One(identity)),
     ("lift_fresh", One(identity)),
