@@ -63,7 +63,7 @@ fn arange(a: &Args<'_>, start: Number, end: Number, step: Number, kind_at: usize
     let kind = a.opt_kind(kind_at)?.unwrap_or(default);
     let (first, last, by) = (start.f64(), end.f64(), step.f64());
     let n = ((last - first) / by).ceil();
-    if !(n >= 0.0) {
+    if n.is_nan() || n < 0.0 {
         return a.invalid("the bounds are inconsistent with the step");
     }
     let values = (0..n as i64).map(|i| first + i as f64 * by).collect();

@@ -17,7 +17,7 @@ pub(super) const OPS: &[(&str, Kernel)] = &[
 
 /// Negative padding cuts.
 fn by_number(a: &Args<'_>, x: &Tensor, pad: &[i64], value: Number) -> Out<Tensor> {
-    if pad.len() % 2 != 0 || pad.len() / 2 > x.rank() {
+    if !pad.len().is_multiple_of(2) || pad.len() / 2 > x.rank() {
         return a.invalid(format!("{pad:?} does not pad {:?}", x.shape()));
     }
     let mut shape = x.shape().to_vec();
@@ -49,7 +49,7 @@ fn pad(a: &Args<'_>) -> Out<Tensor> {
         let value = if a.args[3] == EvalArg::None { 0.0 } else { a.float(3)? };
         return by_number(a, x, widths, Number::Float(value));
     }
-    if widths.len() % 2 != 0 || widths.len() / 2 > x.rank() || widths.iter().any(|n| *n < 0) {
+    if !widths.len().is_multiple_of(2) || widths.len() / 2 > x.rank() || widths.iter().any(|n| *n < 0) {
         return a.not_interpreted();
     }
     let mut out = x.clone();
