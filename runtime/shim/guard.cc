@@ -11,3 +11,11 @@ extern "C" int32_t cotangent_run(int32_t (*code)(void **, double *, void *const 
   at::NoGradGuard no_grad;
   return code(slots, floats, scalars);
 }
+
+// The same outside of regions: views are LibTorch's own, and gradients are recorded where `recorded` says so and grad
+// mode is on.
+extern "C" int32_t cotangent_replay(int32_t (*code)(void **, double *, void *const *), void **slots, double *floats,
+                                    void *const *scalars, bool recorded) {
+  at::AutoGradMode mode(recorded && at::GradMode::is_enabled());
+  return code(slots, floats, scalars);
+}

@@ -29,6 +29,17 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Its address.
+    pub fn address(self) -> u64 {
+        match self {
+            Place::Tensor(at) => at as u64,
+            Place::F64(at) => at as u64,
+            Place::F32(at) => at as u64,
+        }
+    }
+}
+
 /// The type of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeafKind {

@@ -1,32 +1,57 @@
 //! Why a call failed.
 
+use std::any::Any;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
-/// Why a call failed: the text names the function, the reason and the next step.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a call failed: the text names the function, the reason and the next step, or is LibTorch's own.
+#[derive(thiserror::Error)]
+#[error("{message}")]
 pub struct Error {
     message: String,
+    /// What the original function panicked with, if it did: [`Error::raise`] goes on with that panic.
+    payload: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl Error {
     /// An error with that text.
-    pub fn new(message: impl Into<String>) -> Error {
-        Error {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
             message: message.into(),
+            payload: Mutex::new(None),
+        }
+    }
+
+    /// The panic of the original function, as an error with its message.
+    pub(crate) fn panicked(payload: Box<dyn Any + Send>) -> Self {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+        Self {
+            message: text.unwrap_or("the function panicked").to_owned(),
+            payload: Mutex::new(Some(payload)),
+        }
+    }
+
+    /// Panics with this error: goes on with the panic of the original function where there was one (the panic hook
+    /// has reported it already), else starts one with this text.
+    #[track_caller]
+    pub fn raise(self) -> ! {
+        let payload = self.payload.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match payload {
+            Some(payload) => std::panic::resume_unwind(payload),
+            None => panic!("{}", self.message),
         }
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.debug_tuple("Error").field(&self.message).finish()
     }
 }
 
-impl std::error::Error for Error {}
-
 impl From<tch::TchError> for Error {
-    fn from(error: tch::TchError) -> Error {
-        Error::new(error.to_string())
+    fn from(error: tch::TchError) -> Self {
+        Self::new(error.to_string())
     }
 }

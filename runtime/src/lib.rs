@@ -4,10 +4,10 @@
 //! makes of it into machine code ([`lower`], [`jit`]) that calls LibTorch's own kernels by address ([`kernels`]).
 
 pub mod differentiable;
+pub mod engine;
 pub mod entry;
 pub mod error;
 pub mod exec;
-pub mod function;
 pub mod jit;
 pub mod kernels;
 pub mod lower;

@@ -9,6 +9,7 @@ pub mod artifact;
 pub mod canonicalize;
 pub mod differentiate;
 pub mod explain;
+pub mod extract;
 pub mod functionalize;
 pub mod interp;
 pub mod ir;

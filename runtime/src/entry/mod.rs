@@ -13,7 +13,7 @@ pub use shim::{Arguments, Callable, MOST_PARAMETERS, Shim, instance_of, request,
 
 use crate::differentiable::{Differentiable, Leaf, Leaves, Source};
 use crate::error::Error;
-use crate::function::Function;
+use crate::engine::Function;
 use std::mem::{ManuallyDrop, MaybeUninit};
 
 /// Calls the function: its result, and what turns seeds into cotangents.
@@ -110,6 +110,6 @@ pub fn jvp<T>(function: &'static Function) -> Result<T, Error> {
 pub fn unwrap<T>(result: Result<T, Error>) -> T {
     match result {
         Ok(value) => value,
-        Err(error) => panic!("{error}"),
+        Err(error) => error.raise(),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::differentiable::{Differentiable, Leaf, LeafKind, Leaves, Number, Place, Source};
 use crate::error::Error;
-use crate::function::Run;
+use crate::engine::Run;
 use std::sync::{Mutex, PoisonError};
 use tch::Tensor;
 

@@ -3,7 +3,7 @@
 //! A shim is an instance of one generic function for the (zero-sized) type of the user's function. So the code that
 //! the macros write needs no `unsafe`, and the pass finds an ordinary function that it can evaluate.
 
-use crate::function::{Function, cotangent_request};
+use crate::engine::{Function, cotangent_request};
 
 /// Calls a function: `args[i]` is the address of the i-th argument value, `out` the place of the result. Arguments are
 /// moved out of their places.

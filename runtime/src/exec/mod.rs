@@ -159,18 +159,42 @@ impl CompiledGraph {
     /// # Panics
     /// If the inputs are not those of the graph in number and type.
     pub fn run(&self, inputs: &[Input<'_>]) -> Result<Vec<Output>, RunError> {
+        self.call(inputs, |code, slots, floats, scalars| {
+            // SAFETY: see `call`.
+            unsafe { shim::cotangent_run(code, slots, floats, scalars) }
+        })
+    }
+
+    /// Runs the graph as the program itself would run its ops: LibTorch records views, and gradients if `recorded`
+    /// says so and grad mode is on.
+    ///
+    /// # Errors
+    /// As [`CompiledGraph::run`].
+    ///
+    /// # Panics
+    /// As [`CompiledGraph::run`].
+    pub fn replay(&self, inputs: &[Input<'_>], recorded: bool) -> Result<Vec<Output>, RunError> {
+        self.call(inputs, |code, slots, floats, scalars| {
+            // SAFETY: see `call`.
+            unsafe { shim::cotangent_replay(code, slots, floats, scalars, recorded) }
+        })
+    }
+
+    /// Calls the code through `how`, which passes its arguments on. The code was lowered with this frame's layout:
+    /// every slot it reads before writing is an input of the right type, and the scalars are those that it numbers.
+    fn call(
+        &self,
+        inputs: &[Input<'_>],
+        how: impl FnOnce(shim::Code, *mut *mut (), *mut f64, *const *mut ()) -> i32,
+    ) -> Result<Vec<Output>, RunError> {
         let code = self.code()?;
         let mut frame = Frame::new(&self.lowered, inputs);
-        // SAFETY: the code was lowered with this frame's layout: every slot it reads before writing is an input of the
-        // right type, and the scalars are those that it numbers.
-        let failed = unsafe {
-            shim::cotangent_run(
-                code,
-                frame.slots.as_mut_ptr(),
-                frame.floats.as_mut_ptr(),
-                self.scalars.0.as_ptr().cast(),
-            )
-        };
+        let failed = how(
+            code,
+            frame.slots.as_mut_ptr(),
+            frame.floats.as_mut_ptr(),
+            self.scalars.0.as_ptr().cast(),
+        );
         match usize::try_from(failed) {
             Ok(0) => Ok(frame.take_outputs()),
             step => {

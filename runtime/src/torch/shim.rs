@@ -15,6 +15,13 @@ pub struct RawTape {
 
 unsafe extern "C" {
     pub(crate) fn cotangent_run(code: Code, slots: *mut *mut (), floats: *mut f64, scalars: *const *mut ()) -> i32;
+    pub(crate) fn cotangent_replay(
+        code: Code,
+        slots: *mut *mut (),
+        floats: *mut f64,
+        scalars: *const *mut (),
+        recorded: bool,
+    ) -> i32;
     pub(crate) fn cotangent_tape_open(args: i32) -> *mut RawTape;
     pub(crate) fn cotangent_tape_arg(tape: *mut RawTape, x: *mut C_tensor, active: i32) -> *mut C_tensor;
     pub(crate) fn cotangent_tape_close(tape: *mut RawTape, results: *mut *mut C_tensor, count: i32);

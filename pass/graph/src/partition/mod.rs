@@ -101,6 +101,14 @@ pub fn partition(joint: &Joint, policy: Policy) -> Split {
     split(&joint, &residuals, &again)
 }
 
+/// What the backward of a joint graph takes from its forward. Lets the backward take types from what it has first, so
+/// that no tensor is saved for its shape.
+pub fn residuals(joint: &mut Joint, policy: Policy) -> Vec<Value> {
+    policy::share_likes(joint);
+    let saved = policy.choose(joint);
+    boundary(joint, &saved).0
+}
+
 /// What the backward takes from the forward, and which of the forward's instructions it executes again, if it may
 /// take the values `saved`. Inputs, and results of effects, are taken whether they are named or not.
 fn boundary(joint: &Joint, saved: &HashSet<Value>) -> (Vec<Value>, Vec<usize>) {

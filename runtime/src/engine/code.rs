@@ -1,0 +1,105 @@
+//! A graph as code, on the engine's own handles.
+
+use super::counters;
+use crate::error::Error;
+use crate::exec::{CompiledGraph, Handle as Borrowed, Input, Output, Tape};
+use crate::torch::{Handle, Raw};
+use cotangent_graph::ir::Graph;
+
+/// A value that the engine owns.
+#[derive(Debug)]
+pub(super) enum Datum {
+    /// A tensor.
+    Tensor(Handle),
+    /// A float.
+    Float(f64),
+    /// LibTorch's record of an opaque op.
+    Tape(Tape),
+}
+
+/// A value that a call borrows.
+#[derive(Clone, Copy)]
+pub(super) enum Operand<'a> {
+    /// A tensor.
+    Tensor(Raw),
+    /// A float.
+    Float(f64),
+    /// LibTorch's record of an opaque op.
+    Tape(&'a Tape),
+}
+
+impl Datum {
+    /// The value, for a call.
+    pub(super) fn lend(&self) -> Operand<'_> {
+        match self {
+            Self::Tensor(t) => Operand::Tensor(t.raw()),
+            Self::Float(x) => Operand::Float(*x),
+            Self::Tape(t) => Operand::Tape(t),
+        }
+    }
+
+    /// The tensor, if it is one.
+    pub(super) fn into_tensor(self) -> Option<Handle> {
+        match self {
+            Self::Tensor(t) => Some(t),
+            _ => None,
+        }
+    }
+}
+
+impl Operand<'_> {
+    /// The value, kept beyond the call.
+    ///
+    /// # Safety
+    /// A handle is valid.
+    pub(super) unsafe fn keep(self) -> Datum {
+        match self {
+            // SAFETY: the caller's promise.
+            Self::Tensor(raw) => Datum::Tensor(unsafe { Handle::share_raw(raw) }),
+            Self::Float(x) => Datum::Float(x),
+            Self::Tape(_) => unreachable!("a forward is given no tape to keep"),
+        }
+    }
+}
+
+/// Compiled code of a closed graph.
+pub(super) struct Code(CompiledGraph);
+
+impl Code {
+    pub(super) fn compile(graph: Graph) -> Result<Self, Error> {
+        let code = CompiledGraph::compile(&graph).map_err(|e| Error::new(format!("`{}`: {e}", graph.name)))?;
+        counters::materialized();
+        Ok(Self(code))
+    }
+
+    /// Runs it below autograd.
+    pub(super) fn run(&self, operands: &[Operand<'_>]) -> Result<Vec<Datum>, String> {
+        let outputs = self.0.run(&inputs(operands)).map_err(|e| e.to_string())?;
+        Ok(outputs.into_iter().map(datum).collect())
+    }
+
+    /// Runs it as the program itself would run its ops: with LibTorch's records of views, and of gradients if
+    /// `recorded`.
+    pub(super) fn replay(&self, operands: &[Operand<'_>], recorded: bool) -> Result<Vec<Datum>, String> {
+        let outputs = self.0.replay(&inputs(operands), recorded).map_err(|e| e.to_string())?;
+        Ok(outputs.into_iter().map(datum).collect())
+    }
+}
+
+fn inputs<'a>(operands: &[Operand<'a>]) -> Vec<Input<'a>> {
+    let input = |operand: &Operand<'a>| match operand {
+        // SAFETY: whoever lends a handle keeps it alive during the call.
+        Operand::Tensor(raw) => Input::Tensor(unsafe { Borrowed::from_raw(*raw) }),
+        Operand::Float(x) => Input::Float(*x),
+        Operand::Tape(t) => Input::Tape(t),
+    };
+    operands.iter().map(input).collect()
+}
+
+fn datum(output: Output) -> Datum {
+    match output {
+        Output::Tensor(t) => Datum::Tensor(Handle::take(t)),
+        Output::Float(x) => Datum::Float(x),
+        Output::Tape(t) => Datum::Tape(t),
+    }
+}

@@ -1,0 +1,48 @@
+//! What tests and `explain` count.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+static SPECIALIZATIONS: AtomicU64 = AtomicU64::new(0);
+static MATERIALIZATIONS: AtomicU64 = AtomicU64::new(0);
+static RESIDUAL_BYTES: AtomicI64 = AtomicI64::new(0);
+
+/// Specializations made so far in this process: one per combination of decisions, kinds and shapes of a function.
+pub fn specializations() -> u64 {
+    SPECIALIZATIONS.load(Ordering::Relaxed)
+}
+
+/// Pieces of machine code made so far.
+pub fn materializations() -> u64 {
+    MATERIALIZATIONS.load(Ordering::Relaxed)
+}
+
+/// Bytes of tensors that live pullbacks and nodes hold for their backward and that nothing else made for them.
+pub fn residual_bytes() -> i64 {
+    RESIDUAL_BYTES.load(Ordering::Relaxed)
+}
+
+pub(crate) fn specialized() {
+    SPECIALIZATIONS.fetch_add(1, Ordering::Relaxed);
+}
+
+pub(crate) fn materialized() {
+    MATERIALIZATIONS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A count of residual bytes, taken back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Bytes(i64);
+
+impl Bytes {
+    pub(crate) fn count(bytes: u64) -> Self {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        RESIDUAL_BYTES.fetch_add(bytes, Ordering::Relaxed);
+        Self(bytes)
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        RESIDUAL_BYTES.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,271 @@
+//! A requested function, and its call.
+
+use super::call::{Done, Failure, call};
+use super::counters;
+use super::host::Memory;
+use super::mask::Mask;
+use super::run::{Run, unexpected};
+use super::special::{Path, Special};
+use crate::differentiable::Leaf;
+use crate::entry::Shim;
+use crate::error::Error;
+use crate::exec::Meta;
+use crate::torch::facts;
+use cotangent_graph::program::Program;
+use cotangent_graph::specialize::{Inputs, Outcome, specialize};
+use serde::Deserialize;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// What the macro says about a function, in its request.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Description {
+    /// Path of the function, starting with the crate.
+    pub name: String,
+    /// Source file.
+    pub file: String,
+    /// Line of the function.
+    pub line: u32,
+    /// Its parameters, in order.
+    pub params: Vec<Param>,
+    /// Its return type as written.
+    pub ret: String,
+}
+
+/// A parameter.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Param {
+    /// Its name.
+    pub name: String,
+    /// Its type as written.
+    pub ty: String,
+    /// Whether it is differentiated.
+    pub wrt: bool,
+    /// Whether it is behind `&mut`.
+    pub mutable: bool,
+}
+
+/// The most specializations that a function keeps; those used least recently go first.
+const MOST_SPECIALIZATIONS: usize = 256;
+
+/// A requested function.
+pub struct Function {
+    name: Arc<str>,
+    description: Description,
+    /// The program, or why there is none.
+    program: Result<&'static Program, String>,
+    shim: Shim,
+    /// Most recently used first.
+    specials: RwLock<Vec<Arc<Special>>>,
+    /// Held while a specialization is made, so that threads do not make the same one twice.
+    making: Mutex<()>,
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the differentiable function `{}`", self.name)
+    }
+}
+
+/// A specialization for a call.
+enum Found {
+    Special(Arc<Special>, Inputs),
+    /// The original function fails on these arguments.
+    Replay,
+}
+
+impl Function {
+    pub(super) fn new(description: Description, program: Result<&'static Program, String>, shim: Shim) -> Self {
+        Self {
+            name: description.name.as_str().into(),
+            description,
+            program,
+            shim,
+            specials: RwLock::default(),
+            making: Mutex::default(),
+        }
+    }
+
+    /// Path of the function.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the macro says about it.
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// Whether the function can be called at all.
+    ///
+    /// # Errors
+    /// If the program was built without the pass, or its artifact cannot be used.
+    pub fn ready(&self) -> Result<(), Error> {
+        self.program().map(|_| ())
+    }
+
+    fn program(&self) -> Result<&'static Program, Error> {
+        self.program.as_ref().copied().map_err(|text| Error::new(text.as_str()))
+    }
+
+    /// Calls the function and keeps what the pullback needs. The arguments are moved out of, as by the function itself.
+    ///
+    /// # Errors
+    /// If the function itself fails (the panic or LibTorch's message), or cannot be differentiated.
+    ///
+    /// # Safety
+    /// `args` are the addresses of the function's arguments, `out` is a place for its result, `wrt` are leaves of the
+    /// arguments.
+    pub unsafe fn forward(&'static self, args: &[*const ()], out: *mut (), wrt: &[Leaf]) -> Result<Run, Error> {
+        // SAFETY: the caller's promise.
+        let (special, table) = match unsafe { self.find(args) }? {
+            Found::Special(special, table) => (special, table),
+            Found::Replay => {
+                // SAFETY: the caller's promise; nothing has happened yet.
+                unsafe { self.replay(args, out) }?;
+                let because = "its arguments were thought to make it fail".to_owned();
+                return Ok(Run::original(self.name.clone(), because, wrt));
+            }
+        };
+        let matched = special.match_leaves(&table, wrt);
+        let active = Mask::of_members(matched.iter().flatten().copied());
+        let ranks: Vec<usize> = (0..special.inputs.len()).filter(|i| active.has(*i)).collect();
+        let derivative = special.derivative(Path::Direct, &active, &Meta)?;
+        // SAFETY: the caller's promise; the table was read just now.
+        match unsafe { call(&special, &derivative, Path::Direct, &table, out) } {
+            Ok(Done { pass, places }) => {
+                let rank = |i: usize| ranks.binary_search(&i).expect("every matched input is active");
+                let leaves = wrt.iter().zip(matched);
+                let leaves = leaves.map(|(leaf, inputs)| (leaf.place.kind(), inputs.into_iter().map(rank).collect()));
+                Ok(Run::compiled(self.name.clone(), pass, places, leaves.collect()))
+            }
+            Err(Failure::Before(because)) => {
+                // SAFETY: the caller's promise; the compiled function has had no effect.
+                unsafe { self.replay(args, out) }?;
+                Ok(Run::original(self.name.clone(), because, wrt))
+            }
+            Err(Failure::After(text)) => Err(Error::new(text)),
+        }
+    }
+
+    /// Calls the function with its outputs attached to LibTorch's graph.
+    ///
+    /// # Errors
+    /// As [`Function::forward`]; and if a tensor requires grad for which the function is not differentiated.
+    ///
+    /// # Safety
+    /// As for [`Function::forward`].
+    pub unsafe fn autograd(&'static self, args: &[*const ()], out: *mut (), wrt: &[Leaf]) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        let (special, table) = match unsafe { self.find(args) }? {
+            Found::Special(special, table) => (special, table),
+            // SAFETY: the caller's promise; nothing has happened yet.
+            Found::Replay => return unsafe { self.replay(args, out) },
+        };
+        let active = self.recording(&special, &table, wrt)?;
+        let derivative = special.derivative(Path::Attached, &active, &Meta)?;
+        // SAFETY: the caller's promise; the table was read just now.
+        match unsafe { call(&special, &derivative, Path::Attached, &table, out) } {
+            Ok(_) => Ok(()),
+            Err(Failure::Before(because)) => {
+                // SAFETY: the caller's promise; the compiled function has had no effect.
+                unsafe { self.replay(args, out) }?;
+                match self.returns_result() {
+                    true => Ok(()),
+                    false => Err(unexpected(&self.name, &because)),
+                }
+            }
+            Err(Failure::After(text)) => Err(Error::new(text)),
+        }
+    }
+
+    /// The inputs that LibTorch is to have gradients of.
+    fn recording(&self, special: &Special, table: &Inputs, wrt: &[Leaf]) -> Result<Mask, Error> {
+        if !facts::grad_enabled() {
+            return Ok(Mask::default());
+        }
+        let selected = Mask::of_members(special.match_leaves(table, wrt).into_iter().flatten());
+        let mut active = Mask::default();
+        for (i, info) in special.inputs.iter().enumerate() {
+            // SAFETY: the prologue read this handle for the call in progress.
+            let wants = info.facts.is_some() && unsafe { facts::requires_grad(table.word(info.slot) as _) };
+            if wants && selected.has(i) {
+                active.insert(i);
+            } else if wants {
+                let param = info.place.and_then(|p| self.description.params.get(p.argument));
+                let param = param.map_or("an argument", |p| p.name.as_str());
+                return Err(Error::new(format!(
+                    "`{}`: `{param}` requires grad, but the function is not differentiated for it: add it to `wrt(..)`, \
+                     or pass `{param}.detach()`",
+                    self.name
+                )));
+            }
+        }
+        Ok(active)
+    }
+
+    /// The specialization for these arguments; makes it if there is none.
+    ///
+    /// # Safety
+    /// `args` are the addresses of the function's arguments.
+    unsafe fn find(&self, args: &[*const ()]) -> Result<Found, Error> {
+        // SAFETY: the caller's promise.
+        let memory = unsafe { Memory::of(args) };
+        let known = |memory: &Memory<'_>| {
+            let specials = self.specials.read().unwrap_or_else(PoisonError::into_inner);
+            let mut fitting = specials.iter().enumerate();
+            fitting.find_map(|(i, s)| Some((i, s.clone(), s.prologue.run(memory)?)))
+        };
+        if let Some((i, special, table)) = known(&memory) {
+            if i > 0
+                && let Ok(mut specials) = self.specials.try_write()
+                && specials.get(i).is_some_and(|s| Arc::ptr_eq(s, &special))
+            {
+                specials[..=i].rotate_right(1);
+            }
+            return Ok(Found::Special(special, table));
+        }
+        let program = self.program()?;
+        let making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, special, table)) = known(&memory) {
+            return Ok(Found::Special(special, table));
+        }
+        let outcome = specialize(program, &memory, &Meta);
+        let specialized = match outcome.map_err(|e| Error::new(format!("`{}`: {e}", self.name)))? {
+            Outcome::Replay => return Ok(Found::Replay),
+            Outcome::Grow(_) => {
+                let text = "a loop or decision of it was not followed this far when the program was built";
+                return Err(Error::new(format!("`{}`: {text}", self.name)));
+            }
+            Outcome::Closed(specialized) => *specialized,
+        };
+        let special = Special::new(self.name.clone(), specialized, &self.description.params, &Meta)?;
+        let special = Arc::new(special);
+        counters::specialized();
+        let table = special.prologue.run(&memory).ok_or_else(|| {
+            let text = "internal error, please report it: a specialization does not fit the call it was made for";
+            Error::new(format!("`{}`: {text}", self.name))
+        })?;
+        let mut specials = self.specials.write().unwrap_or_else(PoisonError::into_inner);
+        specials.insert(0, special.clone());
+        specials.truncate(MOST_SPECIALIZATIONS);
+        drop(specials);
+        drop(making);
+        Ok(Found::Special(special, table))
+    }
+
+    /// Calls the original function, which says in its own words what is wrong.
+    ///
+    /// # Safety
+    /// As for [`Function::forward`]; the arguments have not been moved out of.
+    unsafe fn replay(&self, args: &[*const ()], out: *mut ()) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        let work = || unsafe { (self.shim)(args.as_ptr(), out) };
+        catch_unwind(AssertUnwindSafe(work)).map_err(Error::panicked)
+    }
+
+    fn returns_result(&self) -> bool {
+        self.description.ret.contains("Result")
+    }
+}

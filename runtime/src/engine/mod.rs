@@ -1,0 +1,24 @@
+//! The call path: from a requested function to its result and its pullback.
+//!
+//! A [`function::Function`] has a list of specializations ([`special`]), most recently used first. A call runs their
+//! prologues until one fits (or makes a new one), runs the compiled forward ([`call`]), and leaves a [`pass`]: what was
+//! saved, and the pullback. `derivative` makes the code of both from the graph.
+
+mod call;
+mod code;
+mod counters;
+mod derivative;
+mod function;
+mod host;
+mod mask;
+mod outputs;
+mod pass;
+mod request;
+mod run;
+mod saved;
+mod special;
+
+pub use counters::{materializations, residual_bytes, specializations};
+pub use function::{Description, Function, Param};
+pub use request::cotangent_request;
+pub use run::Run;

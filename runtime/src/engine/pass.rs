@@ -1,0 +1,202 @@
+//! One call of a differentiated function: what it saved, and its pullback.
+
+use super::code::{Datum, Operand};
+use super::derivative::{Backward, Cotangent, Derivative, Feed, Owner};
+use super::mask::Mask;
+use super::saved::Saved;
+use crate::exec::Meta;
+use crate::torch::node::Node;
+use crate::torch::{Handle, node};
+use std::ffi::CString;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// See the [module](self). Shared by threads; nothing in it changes but that [`Pass::release`] empties it.
+pub(super) struct Pass {
+    derivative: Arc<Derivative>,
+    saved: RwLock<Option<Arc<Saved>>>,
+    /// For each output of LibTorch's node, the output of the derivative. The direct path has no node.
+    node_outputs: Vec<usize>,
+}
+
+const RELEASED: &str = "Trying to backward through the graph a second time (or directly access saved tensors after they \
+     have already been freed). Saved intermediate values of the graph are freed when you call .backward() or \
+     autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need \
+     to access saved tensors after calling backward.";
+
+impl Pass {
+    pub(super) fn new(derivative: Arc<Derivative>, saved: Saved, node_outputs: Vec<usize>) -> Self {
+        Self {
+            derivative,
+            saved: RwLock::new(Some(Arc::new(saved))),
+            node_outputs,
+        }
+    }
+
+    pub(super) fn derivative(&self) -> &Derivative {
+        &self.derivative
+    }
+
+    fn saved(&self) -> Result<Arc<Saved>, String> {
+        let saved = self.saved.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let saved = saved.ok_or(RELEASED)?;
+        saved.check(&self.derivative.name)?;
+        Ok(saved)
+    }
+
+    /// The cotangents of the active values that `needs` asks for; `None` where no path leads from one to a seeded
+    /// output. Each seed has the type of its output.
+    pub(super) fn pullback(
+        &self,
+        seeds: &[Option<Datum>],
+        needs: &Mask,
+        owner: Owner,
+    ) -> Result<Vec<Option<Datum>>, String> {
+        let saved = self.saved()?;
+        let mask = self.seeded(seeds);
+        if mask.is_empty() {
+            return Ok((0..self.derivative.active()).map(|_| None).collect());
+        }
+        let backward = self
+            .derivative
+            .backward(&mask, needs, owner, &Meta)
+            .map_err(|e| e.to_string())?;
+        run(&backward, &saved, seeds)
+    }
+
+    /// The seeds that matter.
+    fn seeded(&self, seeds: &[Option<Datum>]) -> Mask {
+        Mask::of(seeds.iter().zip(&self.derivative.varies).map(|(s, v)| s.is_some() && *v))
+    }
+
+    /// The same, with the results on LibTorch's record: they belong to a node whose backward is the derivative of this
+    /// one.
+    fn recorded(&self, parent: &Node, seeds: &[Option<Datum>], needs: &Mask) -> Result<Vec<Option<Handle>>, String> {
+        let saved = self.saved()?;
+        let mask = self.seeded(seeds);
+        let mut results: Vec<Option<Handle>> = (0..self.derivative.active()).map(|_| None).collect();
+        if mask.is_empty() {
+            return Ok(results);
+        }
+        let text = |e: crate::Error| e.to_string();
+        let active = Mask::of(seeds.iter().enumerate().map(|(k, s)| {
+            mask.has(k) && matches!(s, Some(Datum::Tensor(t)) if t.requires_grad())
+        }));
+        let reached = self.derivative.reaches(&mask, needs, &Meta).map_err(text)?;
+        let higher = self.derivative.higher(&mask, needs, &active, &Meta).map_err(text)?;
+
+        let starts = self.derivative.feeds_of(&mask, &Meta).map_err(text)?;
+        let given: Vec<Operand<'_>> = starts.iter().map(|f| operand(*f, &saved, seeds)).collect();
+        let mut made: Vec<Option<Datum>> = higher.run(&given)?.into_iter().map(Some).collect();
+        // SAFETY: the handles are those of saved values and seeds, which live here.
+        let kept = unsafe { Saved::keep(&higher, &given, &mut made) };
+
+        let (mut attached, mut node_outputs) = (vec![], vec![]);
+        let targets = reached.iter().enumerate().filter(|(_, r)| **r).map(|(i, _)| i);
+        for (k, i) in targets.enumerate() {
+            let result = match higher.made[k] {
+                super::derivative::Source::Given(g) => match operand(starts[g], &saved, seeds) {
+                    // SAFETY: as above.
+                    Operand::Tensor(raw) => unsafe { Handle::share_raw(raw) },
+                    _ => unreachable!("an edge is a tensor's"),
+                },
+                super::derivative::Source::Made(m) => {
+                    let Some(Datum::Tensor(tensor)) = &made[m] else {
+                        unreachable!("an edge is a tensor's")
+                    };
+                    if higher.varies[k] && tensor.defined() {
+                        attached.push(tensor.raw());
+                        node_outputs.push(k);
+                    }
+                    tensor.share()
+                }
+            };
+            results[i] = Some(result);
+        }
+        let from: Vec<_> = seeds
+            .iter()
+            .enumerate()
+            .filter(|(k, _)| active.has(*k))
+            .filter_map(|(_, s)| match s {
+                Some(Datum::Tensor(t)) => Some(t.raw()),
+                _ => None,
+            })
+            .collect();
+        if !attached.is_empty() {
+            let label = label(&higher.name);
+            let pass = Arc::new(Self::new(higher, kept, node_outputs));
+            // SAFETY: the results were made by the forward just now.
+            unsafe { node::attach(pass, &label, Some(parent), &from, &attached)? };
+        }
+        Ok(results)
+    }
+}
+
+/// Name of a node in LibTorch's messages and graph dumps.
+pub(super) fn label(name: &str) -> CString {
+    let last = name.rsplit("::").next().unwrap_or(name);
+    CString::new(format!("{last}Backward")).unwrap_or_default()
+}
+
+fn operand<'a>(feed: Feed, saved: &'a Saved, seeds: &'a [Option<Datum>]) -> Operand<'a> {
+    match feed {
+        Feed::Residual(i) => saved.data[i].lend(),
+        Feed::Seed(k) => seeds[k].as_ref().expect("a seeded output has a seed").lend(),
+    }
+}
+
+fn run(backward: &Backward, saved: &Saved, seeds: &[Option<Datum>]) -> Result<Vec<Option<Datum>>, String> {
+    let operands: Vec<Operand<'_>> = backward.feeds.iter().map(|f| operand(*f, saved, seeds)).collect();
+    let made = match &backward.code {
+        Some(code) => code.run(&operands)?,
+        None => vec![],
+    };
+    let own = |datum: &Datum, copy: bool| match datum {
+        Datum::Tensor(t) if copy => t.copy().map(Datum::Tensor).ok_or("not enough memory for a cotangent"),
+        Datum::Tensor(t) => Ok(Datum::Tensor(t.share())),
+        Datum::Float(x) => Ok(Datum::Float(*x)),
+        Datum::Tape(_) => unreachable!("a tape is no cotangent"),
+    };
+    let mut results = vec![];
+    for cotangent in &backward.cotangents {
+        results.push(match cotangent {
+            None => None,
+            Some(Cotangent::Seed { output, copy }) => {
+                Some(own(seeds[*output].as_ref().expect("a seeded output has a seed"), *copy)?)
+            }
+            Some(Cotangent::Made { result, copy }) => match &made[*result] {
+                // LibTorch's own derivative of an op may have found no path.
+                Datum::Tensor(t) if !t.defined() => None,
+                datum => Some(own(datum, *copy)?),
+            },
+        });
+    }
+    Ok(results)
+}
+
+impl node::Backward for Pass {
+    fn apply(
+        &self,
+        node: Option<&Node>,
+        seeds: Vec<Option<Handle>>,
+        needs: &[bool],
+    ) -> Result<Vec<Option<Handle>>, String> {
+        let mut all: Vec<Option<Datum>> = (0..self.derivative.varies.len()).map(|_| None).collect();
+        for (seed, k) in seeds.into_iter().zip(&self.node_outputs) {
+            all[*k] = seed.map(Datum::Tensor);
+        }
+        let needs = Mask::of(needs.iter().copied());
+        if let Some(node) = node {
+            return self.recorded(node, &all, &needs);
+        }
+        let results = self.pullback(&all, &needs, Owner::Engine)?;
+        Ok(results.into_iter().map(|r| r.and_then(Datum::into_tensor)).collect())
+    }
+
+    fn release(&self) {
+        // A function that saved nothing can run backward again, as LibTorch's own nodes can.
+        if !self.derivative.residuals.is_empty() {
+            let saved = self.saved.write().unwrap_or_else(PoisonError::into_inner).take();
+            drop(saved);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Requests: how a function is found in the program's artifact.
+
+use super::function::{Description, Function};
+use crate::entry::Shim;
+use crate::torch::facts;
+use cotangent_graph::artifact::decode;
+use cotangent_graph::program::Program;
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
+
+/// The parts of a request are constants of the program: their addresses tell which one it is.
+type Site = (usize, usize, usize);
+
+static BY_SITE: LazyLock<RwLock<HashMap<Site, &'static Function>>> = LazyLock::new(RwLock::default);
+static BY_KEY: LazyLock<Mutex<HashMap<String, &'static Function>>> = LazyLock::new(Mutex::default);
+
+/// Finds a function in the program's artifact. The pass looks for calls of this symbol.
+#[inline(never)]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn cotangent_request(
+    description: *const u8,
+    description_len: usize,
+    instance: *const u8,
+    instance_len: usize,
+    shim: Shim,
+) -> *const Function {
+    let site = (description as usize, instance as usize, shim as usize);
+    if let Some(function) = BY_SITE.read().unwrap_or_else(PoisonError::into_inner).get(&site) {
+        return *function;
+    }
+    // SAFETY: `request` passes the parts of two strings.
+    let (description, instance) = unsafe {
+        (
+            std::slice::from_raw_parts(description, description_len),
+            std::slice::from_raw_parts(instance, instance_len),
+        )
+    };
+    let description: Description = serde_json::from_slice(description).expect("the macro writes the description");
+    let function = find(description, &String::from_utf8_lossy(instance), shim);
+    BY_SITE.write().unwrap_or_else(PoisonError::into_inner).insert(site, function);
+    function
+}
+
+fn find(description: Description, instance: &str, shim: Shim) -> &'static Function {
+    let key = match instance {
+        "" => description.name.clone(),
+        _ => format!("{}<{instance}>", description.name),
+    };
+    let mut known = BY_KEY.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(function) = known.get(&key) {
+        return function;
+    }
+    let program = program(&key, &description.name);
+    let function: &'static Function = Box::leak(Box::new(Function::new(description, program, shim)));
+    known.insert(key, function);
+    function
+}
+
+/// The programs of the embedded artifact, by key; the error of all requests where there is none or it is unusable.
+fn programs() -> Result<&'static HashMap<String, Program>, Option<String>> {
+    static PROGRAMS: LazyLock<Result<HashMap<String, Program>, Option<String>>> = LazyLock::new(|| {
+        let bytes = facts::artifact().ok_or(None)?;
+        let programs = decode(bytes).map_err(|e| Some(e.to_string()))?;
+        Ok(programs.into_iter().map(|p| (p.key.clone(), p)).collect())
+    });
+    PROGRAMS.as_ref().map_err(Clone::clone)
+}
+
+fn program(key: &str, name: &str) -> Result<&'static Program, String> {
+    match programs() {
+        Ok(programs) => programs.get(key).ok_or_else(|| {
+            format!("the artifact of this program does not have `{key}`; rebuild it with `cargo cotangent build`")
+        }),
+        Err(None) => Err(format!(
+            "this program was built without the Cotangent pass: `{name}` cannot be differentiated; build it with \
+             `cargo cotangent build`"
+        )),
+        Err(Some(error)) => Err(format!("`{name}` cannot be differentiated: {error}")),
+    }
+}
+
+/// Every tensor function of the artifact that was requested so far, for registration.
+pub(crate) fn requested() -> Vec<&'static Function> {
+    BY_KEY.lock().unwrap_or_else(PoisonError::into_inner).values().copied().collect()
+}
+
+impl Function {
+    /// A function from a program that was made by hand or read from elsewhere, instead of the embedded artifact.
+    pub fn with_program(description: Description, program: &'static Program, shim: Shim) -> &'static Self {
+        Box::leak(Box::new(Self::new(description, Ok(program), shim)))
+    }
+}

@@ -1,0 +1,163 @@
+//! The result of a forward, for the entry points: what turns seeds into cotangents.
+
+use super::code::Datum;
+use super::derivative::Owner;
+use super::mask::Mask;
+use super::pass::Pass;
+use crate::differentiable::{Leaf, LeafKind, Number};
+use crate::error::Error;
+use crate::torch::Handle;
+use cotangent_graph::ir::Type;
+use std::fmt;
+use std::sync::Arc;
+
+/// A forward pass that was run.
+pub struct Run {
+    name: Arc<str>,
+    work: Work,
+    /// The differentiated leaves: their type, and which active values they are.
+    wrt: Vec<(LeafKind, Vec<usize>)>,
+    /// For each output leaf, the output of the derivative that it is.
+    seeds: Vec<Option<usize>>,
+}
+
+enum Work {
+    /// The compiled function ran.
+    Compiled {
+        pass: Arc<Pass>,
+        /// Addresses of what can be seeded, with the number of the output.
+        places: Vec<(u64, usize)>,
+    },
+    /// The original function ran instead, because of this, and returned.
+    Original { because: String },
+}
+
+impl Run {
+    pub(super) fn compiled(
+        name: Arc<str>,
+        pass: Arc<Pass>,
+        places: Vec<(u64, usize)>,
+        wrt: Vec<(LeafKind, Vec<usize>)>,
+    ) -> Self {
+        Self {
+            name,
+            work: Work::Compiled { pass, places },
+            wrt,
+            seeds: vec![],
+        }
+    }
+
+    pub(super) fn original(name: Arc<str>, because: String, wrt: &[Leaf]) -> Self {
+        Self {
+            name,
+            work: Work::Original { because },
+            wrt: wrt.iter().map(|leaf| (leaf.place.kind(), vec![])).collect(),
+            seeds: vec![],
+        }
+    }
+
+    /// Says which leaves the seeds belong to, in order. Their places are looked at now only.
+    ///
+    /// # Errors
+    /// If the original function had to run and gave a result: its derivative is not known.
+    pub fn outputs(&mut self, leaves: &[Leaf]) -> Result<(), Error> {
+        match &mut self.work {
+            Work::Compiled { places, .. } => {
+                let output = |leaf: &Leaf| {
+                    let at = leaf.place.address();
+                    places.iter().rev().find(|(a, _)| *a == at).map(|(_, k)| *k)
+                };
+                self.seeds = leaves.iter().map(output).collect();
+                *places = vec![];
+                Ok(())
+            }
+            Work::Original { because } if leaves.iter().any(|l| l.param == Leaf::RETURN) => {
+                Err(unexpected(&self.name, because))
+            }
+            Work::Original { .. } => Ok(()),
+        }
+    }
+
+    /// One seed per output leaf in, one cotangent per differentiated leaf out.
+    ///
+    /// # Errors
+    /// If a seed has not the shape and kind of its output, if a saved tensor was written to since, or in LibTorch.
+    pub fn pullback(&self, numbers: Vec<Number>) -> Result<Vec<Number>, Error> {
+        let Work::Compiled { pass, .. } = &self.work else {
+            return Ok(self.wrt.iter().map(|(kind, _)| Number::none(*kind)).collect());
+        };
+        let derivative = pass.derivative();
+        let mut seeds: Vec<Option<Datum>> = (0..derivative.varies.len()).map(|_| None).collect();
+        for (number, output) in numbers.into_iter().zip(&self.seeds) {
+            let seed = match number {
+                Number::Tensor(t) => Some(Handle::take(t)).filter(Handle::defined).map(Datum::Tensor),
+                Number::F64(x) => Some(Datum::Float(x)),
+                Number::F32(x) => Some(Datum::Float(x.into())),
+            };
+            let (Some(seed), Some(k)) = (seed, output) else { continue };
+            self.check(&seed, derivative.output(*k))?;
+            seeds[*k] = Some(match (seeds[*k].take(), seed) {
+                (None, seed) => seed,
+                (Some(first), second) => add(first, second)?,
+            });
+        }
+        let needs = Mask::of((0..derivative.active()).map(|_| true));
+        let failed = |text: String| Error::new(text);
+        let mut cotangents = pass.pullback(&seeds, &needs, Owner::User).map_err(failed)?;
+        let mut results = Vec::with_capacity(self.wrt.len());
+        for (kind, active) in &self.wrt {
+            let mut total: Option<Datum> = None;
+            for i in active {
+                total = match (total, cotangents[*i].take()) {
+                    (Some(a), Some(b)) => Some(add(a, b)?),
+                    (a, b) => a.or(b),
+                };
+            }
+            results.push(match (kind, total) {
+                (_, Some(Datum::Tensor(t))) => Number::Tensor(t.into_tensor()),
+                (LeafKind::F32, Some(Datum::Float(x))) => Number::F32(x as f32),
+                (_, Some(Datum::Float(x))) => Number::F64(x),
+                (kind, _) => Number::none(*kind),
+            });
+        }
+        Ok(results)
+    }
+
+    fn check(&self, seed: &Datum, ty: &Type) -> Result<(), Error> {
+        match (seed, ty) {
+            (Datum::Tensor(t), Type::Tensor(Some(ty))) if !t.is_like(ty) => Err(Error::new(format!(
+                "the seed of `{}` is [{}], but its output is of kind {} and shape {:?}",
+                self.name,
+                t.describe(),
+                ty.kind.name(),
+                ty.shape
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a run of `{}`", self.name)
+    }
+}
+
+/// The compiled function failed, and the original did not: a mistake of ours.
+pub(super) fn unexpected(name: &str, because: &str) -> Error {
+    Error::new(format!(
+        "internal error, please report it: the compiled form of `{name}` failed, and the function itself did not: {because}"
+    ))
+}
+
+/// Two cotangents of one value.
+fn add(a: Datum, b: Datum) -> Result<Datum, Error> {
+    match (a, b) {
+        (Datum::Tensor(a), Datum::Tensor(b)) => {
+            let sum = tch::no_grad(|| a.into_tensor().f_add(&b.into_tensor()))?;
+            Ok(Datum::Tensor(Handle::take(sum)))
+        }
+        (Datum::Float(a), Datum::Float(b)) => Ok(Datum::Float(a + b)),
+        _ => Err(Error::new("internal error, please report it: a tensor's cotangent met a float's")),
+    }
+}

@@ -1,0 +1,10 @@
+//! Calls of hand-made programs, with LibTorch's own autograd as the oracle.
+
+#[macro_use]
+mod support;
+mod aliases;
+mod attached;
+mod direct;
+mod failures;
+mod functions;
+mod higher;
