@@ -16,7 +16,7 @@ use cotangent_graph::specialize::{Inputs, Outcome, specialize};
 use serde::Deserialize;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 /// What the macro says about a function, in its request.
 #[derive(Clone, Debug, Deserialize)]
@@ -49,13 +49,17 @@ pub struct Param {
 /// The most specializations that a function keeps; those used least recently go first.
 const MOST_SPECIALIZATIONS: usize = 256;
 
+/// Why the original function runs, where specialization says so.
+const FAILS: &str = "its arguments make it fail";
+
 /// A requested function.
 pub struct Function {
     name: Arc<str>,
     description: Description,
     /// The program, or why there is none.
     program: Result<&'static Program, String>,
-    shim: Shim,
+    /// The original function, from the first request of it.
+    original: OnceLock<Shim>,
     /// Most recently used first.
     specials: RwLock<Vec<Arc<Special>>>,
     /// Held while a specialization is made, so that threads do not make the same one twice.
@@ -76,15 +80,24 @@ enum Found {
 }
 
 impl Function {
-    pub(super) fn new(description: Description, program: Result<&'static Program, String>, shim: Shim) -> Self {
+    pub(super) fn new(
+        description: Description,
+        program: Result<&'static Program, String>,
+        original: Option<Shim>,
+    ) -> Self {
         Self {
+            original: original.map_or_else(OnceLock::new, OnceLock::from),
             name: description.name.as_str().into(),
             description,
             program,
-            shim,
             specials: RwLock::default(),
             making: Mutex::default(),
         }
+    }
+
+    pub(super) fn set_original(&self, shim: Shim) {
+        // Every request of one function has the same shim.
+        let _ = self.original.set(shim);
     }
 
     /// Path of the function.
@@ -123,9 +136,8 @@ impl Function {
             Found::Special(special, table) => (special, table),
             Found::Replay => {
                 // SAFETY: the caller's promise; nothing has happened yet.
-                unsafe { self.replay(args, out) }?;
-                let because = "its arguments were thought to make it fail".to_owned();
-                return Ok(Run::original(self.name.clone(), because, wrt));
+                unsafe { self.replay(args, out, FAILS) }?;
+                return Ok(Run::original(self.name.clone(), FAILS.into(), wrt));
             }
         };
         let matched = special.match_leaves(&table, wrt);
@@ -142,7 +154,7 @@ impl Function {
             }
             Err(Failure::Before(because)) => {
                 // SAFETY: the caller's promise; the compiled function has had no effect.
-                unsafe { self.replay(args, out) }?;
+                unsafe { self.replay(args, out, &because) }?;
                 Ok(Run::original(self.name.clone(), because, wrt))
             }
             Err(Failure::After(text)) => Err(Error::new(text)),
@@ -161,16 +173,49 @@ impl Function {
         let (special, table) = match unsafe { self.find(args) }? {
             Found::Special(special, table) => (special, table),
             // SAFETY: the caller's promise; nothing has happened yet.
-            Found::Replay => return unsafe { self.replay(args, out) },
+            Found::Replay => return unsafe { self.replay(args, out, FAILS) },
         };
         let active = self.recording(&special, &table, wrt)?;
-        let derivative = special.derivative(Path::Attached, &active, &Meta)?;
         // SAFETY: the caller's promise; the table was read just now.
-        match unsafe { call(&special, &derivative, Path::Attached, &table, out) } {
+        unsafe { self.attached(&special, &table, &active, args, out) }
+    }
+
+    /// Calls the function below autograd: nothing is recorded, whatever requires grad.
+    ///
+    /// # Errors
+    /// If the function itself fails.
+    ///
+    /// # Safety
+    /// As for [`Function::forward`].
+    pub(super) unsafe fn plain(&'static self, args: &[*const ()], out: *mut ()) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        match unsafe { self.find(args) }? {
+            // SAFETY: the caller's promise; the table was read just now.
+            Found::Special(special, table) => unsafe {
+                self.attached(&special, &table, &Mask::default(), args, out)
+            },
+            // SAFETY: the caller's promise; nothing has happened yet.
+            Found::Replay => unsafe { self.replay(args, out, FAILS) },
+        }
+    }
+
+    /// # Safety
+    /// As for [`Function::forward`]; `table` was read for these arguments.
+    unsafe fn attached(
+        &self,
+        special: &Special,
+        table: &Inputs,
+        active: &Mask,
+        args: &[*const ()],
+        out: *mut (),
+    ) -> Result<(), Error> {
+        let derivative = special.derivative(Path::Attached, active, &Meta)?;
+        // SAFETY: the caller's promise.
+        match unsafe { call(special, &derivative, Path::Attached, table, out) } {
             Ok(_) => Ok(()),
             Err(Failure::Before(because)) => {
                 // SAFETY: the caller's promise; the compiled function has had no effect.
-                unsafe { self.replay(args, out) }?;
+                unsafe { self.replay(args, out, &because) }?;
                 match self.returns_result() {
                     true => Ok(()),
                     false => Err(unexpected(&self.name, &because)),
@@ -255,13 +300,15 @@ impl Function {
         Ok(Found::Special(special, table))
     }
 
-    /// Calls the original function, which says in its own words what is wrong.
+    /// Calls the original function, which says in its own words what is wrong. Where it was never requested, and so
+    /// is not known, the reason has to do.
     ///
     /// # Safety
     /// As for [`Function::forward`]; the arguments have not been moved out of.
-    unsafe fn replay(&self, args: &[*const ()], out: *mut ()) -> Result<(), Error> {
+    unsafe fn replay(&self, args: &[*const ()], out: *mut (), because: &str) -> Result<(), Error> {
+        let original = self.original.get().ok_or_else(|| Error::new(because))?;
         // SAFETY: the caller's promise.
-        let work = || unsafe { (self.shim)(args.as_ptr(), out) };
+        let work = || unsafe { original(args.as_ptr(), out) };
         catch_unwind(AssertUnwindSafe(work)).map_err(Error::panicked)
     }
 

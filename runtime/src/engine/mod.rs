@@ -11,6 +11,7 @@ mod derivative;
 mod function;
 mod host;
 mod mask;
+mod operators;
 mod outputs;
 mod pass;
 mod request;
@@ -20,5 +21,6 @@ mod special;
 
 pub use counters::{materializations, residual_bytes, specializations};
 pub use function::{Description, Function, Param};
+pub use operators::{dispatch, register, register_function};
 pub use request::cotangent_request;
 pub use run::Run;

@@ -2,6 +2,7 @@
 
 use super::function::{Description, Function};
 use crate::entry::Shim;
+use crate::error::Error;
 use crate::torch::facts;
 use cotangent_graph::artifact::decode;
 use cotangent_graph::program::Program;
@@ -48,10 +49,11 @@ fn find(description: Description, instance: &str, shim: Shim) -> &'static Functi
     };
     let mut known = BY_KEY.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(function) = known.get(&key) {
+        function.set_original(shim);
         return function;
     }
     let program = program(&key, &description.name);
-    let function: &'static Function = Box::leak(Box::new(Function::new(description, program, shim)));
+    let function: &'static Function = Box::leak(Box::new(Function::new(description, program, Some(shim))));
     known.insert(key, function);
     function
 }
@@ -79,14 +81,36 @@ fn program(key: &str, name: &str) -> Result<&'static Program, String> {
     }
 }
 
-/// Every tensor function of the artifact that was requested so far, for registration.
-pub(crate) fn requested() -> Vec<&'static Function> {
-    BY_KEY.lock().unwrap_or_else(PoisonError::into_inner).values().copied().collect()
+/// Every function of the artifact. One that was not requested yet has no original to fall back on.
+pub(super) fn all() -> Result<Vec<&'static Function>, Error> {
+    let programs = programs().map_err(|e| {
+        Error::new(e.unwrap_or_else(|| {
+            "this program was built without the Cotangent pass: there is nothing to register; build it with \
+             `cargo cotangent build`"
+                .to_owned()
+        }))
+    })?;
+    let mut known = BY_KEY.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = vec![];
+    for (key, program) in programs {
+        let function = match known.get(key) {
+            Some(function) => *function,
+            None => {
+                let description: Description = serde_json::from_str(&program.description)
+                    .map_err(|e| Error::new(format!("the description of `{key}` cannot be read: {e}")))?;
+                let function: &'static Function = Box::leak(Box::new(Function::new(description, Ok(program), None)));
+                known.insert(key.clone(), function);
+                function
+            }
+        };
+        all.push(function);
+    }
+    Ok(all)
 }
 
 impl Function {
     /// A function from a program that was made by hand or read from elsewhere, instead of the embedded artifact.
     pub fn with_program(description: Description, program: &'static Program, shim: Shim) -> &'static Self {
-        Box::leak(Box::new(Self::new(description, Ok(program), shim)))
+        Box::leak(Box::new(Self::new(description, Ok(program), Some(shim))))
     }
 }

@@ -4,6 +4,7 @@ mod handle;
 pub mod kind;
 pub(crate) mod facts;
 pub(crate) mod node;
+pub(crate) mod operators;
 pub mod shim;
 mod storage;
 

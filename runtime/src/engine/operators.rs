@@ -1,0 +1,102 @@
+//! Tensor functions as operators of LibTorch's dispatcher.
+//!
+//! A function whose parameters and results LibTorch's schemas can express becomes `torch.ops.<namespace>.<function>`,
+//! with the same autograd as its `autograd` entry point.
+
+mod arguments;
+mod signature;
+
+use super::function::Function;
+use super::request;
+use crate::error::Error;
+use crate::torch::operators::{self, Operator, Value};
+use crate::torch::{Handle, Raw};
+use arguments::Arguments;
+use signature::Signature;
+use std::ffi::CString;
+use tch::Tensor;
+
+/// Registers every function of the program that LibTorch's schemas can express, and gives their names.
+///
+/// # Errors
+/// If the program was built without the pass, or LibTorch refuses a name.
+pub fn register(namespace: &str) -> Result<Vec<String>, Error> {
+    let mut names = vec![];
+    for function in request::all()? {
+        if let Some(name) = register_function(namespace, function)? {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Registers one function; `None` if a parameter or the result has no counterpart in LibTorch's schemas.
+///
+/// # Errors
+/// If LibTorch refuses: a name that is taken.
+pub fn register_function(namespace: &str, function: &'static Function) -> Result<Option<String>, Error> {
+    let Some(signature) = Signature::of(function.description()) else {
+        return Ok(None);
+    };
+    let name = function.name().rsplit("::").next().unwrap_or_default().to_owned();
+    let text = |s: &str| CString::new(s).map_err(|_| Error::new(format!("`{s}` is no name for an operator")));
+    let (space, label, schema) = (text(namespace)?, text(&name)?, text(&signature.schema(&name))?);
+    let compiled = Box::leak(Box::new(Compiled { function, signature }));
+    operators::register(&space, &label, &schema, compiled)
+        .map_err(|e| Error::new(format!("`{namespace}::{name}` cannot be registered: {e}")))?;
+    Ok(Some(name))
+}
+
+/// Calls an operator on tensors by its qualified name (`aten::exp`), through the dispatcher.
+///
+/// # Errors
+/// LibTorch's, or the operator's own.
+pub fn dispatch(name: &str, tensors: &[&Tensor], results: usize) -> Result<Vec<Tensor>, Error> {
+    let name = CString::new(name).map_err(|e| Error::new(e.to_string()))?;
+    let value = |t: &&Tensor| Value {
+        tag: operators::TENSOR,
+        tensor: t.as_ptr().cast_mut(),
+        ..Value::NONE
+    };
+    let args: Vec<Value> = tensors.iter().map(value).collect();
+    // SAFETY: the tensors are alive.
+    let results = unsafe { operators::dispatch(&name, &args, results) }.map_err(Error::new)?;
+    Ok(results.into_iter().map(|h| h.map_or_else(Tensor::new, Handle::into_tensor)).collect())
+}
+
+/// A registered function.
+struct Compiled {
+    function: &'static Function,
+    signature: Signature,
+}
+
+impl Operator for Compiled {
+    unsafe fn call(&self, args: &[Value], recorded: bool) -> Result<Vec<Value>, String> {
+        // SAFETY: the caller's promise.
+        let args = unsafe { Arguments::new(&self.signature, args) }?;
+        let leaves = args.leaves(self.function.description());
+        let addresses = args.addresses();
+        let run = |out: *mut ()| {
+            // SAFETY: the arguments have the types of the function's parameters, and `out` is a place for its result.
+            let outcome = unsafe {
+                match recorded {
+                    true => self.function.autograd(&addresses, out, &leaves),
+                    false => self.function.plain(&addresses, out),
+                }
+            };
+            outcome.map_err(|e| e.to_string())
+        };
+        self.signature.returned(run)
+    }
+}
+
+/// A tensor as a result.
+fn given_away(tensor: Tensor) -> Value {
+    let raw: Raw = Handle::take(tensor).into_raw();
+    Value {
+        tag: operators::TENSOR,
+        tensor: raw,
+        ..Value::NONE
+    }
+}
