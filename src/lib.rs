@@ -19,6 +19,7 @@
 //! Build with `cargo cotangent build`. In a plain build the function itself works, and its derivatives say what to do.
 
 pub use cotangent_macros::{Differentiable, custom_vjp, differentiable, inactive, op};
+pub use cotangent_runtime::engine::register;
 pub use cotangent_runtime::torch::{StorageUse, measure_storage};
 pub use cotangent_runtime::{Differentiable, Error, stop_gradient};
 
@@ -30,7 +31,7 @@ pub mod __private {
         Pull, autograd, call_with_rule, inactive, instance_of, jvp, op, request, rule_of, shim_of, unwrap,
         value_and_grad, vjp,
     };
-    pub use cotangent_runtime::function::Function;
+    pub use cotangent_runtime::engine::Function;
 }
 
 /// The example of the README, compiled as a documentation test.

@@ -5,6 +5,8 @@ use crate::error::Error;
 use crate::exec::{CompiledGraph, Handle as Borrowed, Input, Output, Tape};
 use crate::torch::{Handle, Raw};
 use cotangent_graph::ir::Graph;
+use cotangent_graph::plan::{Options, plan};
+use std::sync::{PoisonError, RwLock};
 
 /// A value that the engine owns.
 #[derive(Debug)]
@@ -65,9 +67,33 @@ impl Operand<'_> {
 /// Compiled code of a closed graph.
 pub(super) struct Code(CompiledGraph);
 
+/// What plans made from now on may use.
+static OPTIONS: RwLock<Option<Options>> = RwLock::new(None);
+
+/// Sets what plans made from now on may use. For measurements: code that exists already stays as it is.
+pub fn set_plan_options(options: Options) {
+    *OPTIONS.write().unwrap_or_else(PoisonError::into_inner) = Some(options);
+}
+
 impl Code {
-    pub(super) fn compile(graph: Graph) -> Result<Self, Error> {
-        let code = CompiledGraph::compile(&graph).map_err(|e| Error::new(format!("`{}`: {e}", graph.name)))?;
+    /// Compiles a forward or a backward.
+    pub(super) fn compile(graph: &Graph) -> Result<Self, Error> {
+        let options = OPTIONS.read().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
+        Self::planned(graph, options)
+    }
+
+    /// Compiles a graph of views, to be replayed.
+    pub(super) fn compile_views(graph: &Graph) -> Result<Self, Error> {
+        let keep = Options {
+            early_release: true,
+            ..Options::NONE
+        };
+        Self::planned(graph, keep)
+    }
+
+    fn planned(graph: &Graph, options: Options) -> Result<Self, Error> {
+        let code = CompiledGraph::compile(&plan(graph, options));
+        let code = code.map_err(|e| Error::new(format!("`{}`: {e}", graph.name)))?;
         counters::materialized();
         Ok(Self(code))
     }

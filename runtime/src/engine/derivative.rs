@@ -187,7 +187,7 @@ impl Derivative {
         let active_given = active.iter().filter_map(|v| given.iter().position(|g| g == v)).collect();
         Ok(Self {
             active_given,
-            forward: Code::compile(part.graph)?,
+            forward: Code::compile(&part.graph)?,
             feeds,
             made,
             residuals,
@@ -290,7 +290,7 @@ impl Derivative {
         Ok(Backward {
             code: match code.is_empty() {
                 true => None,
-                false => Some(Code::compile(graph)?),
+                false => Some(Code::compile(&graph)?),
             },
             feeds,
             cotangents,

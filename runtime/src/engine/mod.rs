@@ -19,6 +19,7 @@ mod run;
 mod saved;
 mod special;
 
+pub use code::set_plan_options;
 pub use counters::{materializations, residual_bytes, specializations};
 pub use function::{Description, Function, Param};
 pub use operators::{dispatch, register, register_function};

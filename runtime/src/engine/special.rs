@@ -87,7 +87,7 @@ impl Special {
         graph.outputs.truncate(graph.outputs.len() - finals.len());
 
         let outputs = Outputs::plan(&graph, tensors, &effects.aliases, oracle).map_err(|e| fail(e.to_string()))?;
-        let replay = outputs.replay.clone().map(Code::compile).transpose()?;
+        let replay = outputs.replay.as_ref().map(Code::compile_views).transpose()?;
         let floats = graph.outputs[tensors..].iter().copied();
         let make = outputs.fresh.iter().copied();
         let make = make.chain(finals.iter().map(|(_, v)| *v)).chain(floats).collect();
