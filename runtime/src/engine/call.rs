@@ -44,9 +44,11 @@ pub(super) unsafe fn call(
         _ => unreachable!("only tensors are written to or viewed"),
     };
     let attach = path == Path::Attached && derivative.active() > 0;
-    for i in &special.finals {
+    let fresh = special.outputs.fresh.len();
+    for (j, i) in special.finals.iter().enumerate() {
+        let differentiable = attach && derivative.varies[fresh + j];
         // SAFETY: the function itself writes to this tensor.
-        unsafe { facts::check_write(tensor(*i), attach) }.map_err(Failure::Before)?;
+        unsafe { facts::check_write(tensor(*i), differentiable) }.map_err(Failure::Before)?;
     }
     let made = derivative.run(&given).map_err(Failure::Before)?;
     let mut made: Vec<Option<Datum>> = made.into_iter().map(Some).collect();
@@ -67,7 +69,6 @@ pub(super) unsafe fn call(
         Operand::Tensor(raw) => raw,
         _ => unreachable!("outputs before the floats are tensors"),
     };
-    let fresh = special.outputs.fresh.len();
     let finals: Vec<Raw> = (0..special.finals.len()).map(|j| raw(fresh + j)).collect();
 
     let (mut attached, mut node_outputs) = (vec![], vec![]);

@@ -2,6 +2,7 @@
 
 use super::call::{Done, Failure, call};
 use super::counters;
+use super::growth::specialize_growing;
 use super::host::Memory;
 use super::mask::Mask;
 use super::run::{Run, unexpected};
@@ -12,8 +13,9 @@ use crate::error::Error;
 use crate::exec::Meta;
 use crate::torch::facts;
 use cotangent_graph::program::Program;
-use cotangent_graph::specialize::{Inputs, Outcome, specialize};
+use cotangent_graph::specialize::Inputs;
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -62,8 +64,11 @@ pub struct Function {
     original: OnceLock<Shim>,
     /// Most recently used first.
     specials: RwLock<Vec<Arc<Special>>>,
-    /// Held while a specialization is made, so that threads do not make the same one twice.
-    making: Mutex<()>,
+    /// The program as far as it has grown. Held while a specialization is made, so that threads do not make the same
+    /// one twice.
+    growing: Mutex<Option<Cow<'static, Program>>>,
+    /// The code from which it grows.
+    code: &'static [u8],
 }
 
 impl fmt::Debug for Function {
@@ -83,6 +88,7 @@ impl Function {
     pub(super) fn new(
         description: Description,
         program: Result<&'static Program, String>,
+        code: &'static [u8],
         original: Option<Shim>,
     ) -> Self {
         Self {
@@ -91,7 +97,8 @@ impl Function {
             description,
             program,
             specials: RwLock::default(),
-            making: Mutex::default(),
+            growing: Mutex::default(),
+            code,
         }
     }
 
@@ -271,19 +278,16 @@ impl Function {
             }
             return Ok(Found::Special(special, table));
         }
-        let program = self.program()?;
-        let making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        self.ready()?;
+        let mut growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, special, table)) = known(&memory) {
             return Ok(Found::Special(special, table));
         }
-        let outcome = specialize(program, &memory, &Meta);
-        let specialized = match outcome.map_err(|e| Error::new(format!("`{}`: {e}", self.name)))? {
-            Outcome::Replay => return Ok(Found::Replay),
-            Outcome::Grow(_) => {
-                let text = "a loop or decision of it was not followed this far when the program was built";
-                return Err(Error::new(format!("`{}`: {text}", self.name)));
-            }
-            Outcome::Closed(specialized) => *specialized,
+        let program = growing.get_or_insert(Cow::Borrowed(self.program()?));
+        let specialized = specialize_growing(program, &memory, self.code);
+        let specialized = match specialized.map_err(|e| Error::new(format!("`{}`: {e}", self.name)))? {
+            Some(specialized) => specialized,
+            None => return Ok(Found::Replay),
         };
         let special = Special::new(self.name.clone(), specialized, &self.description.params, &Meta)?;
         let special = Arc::new(special);
@@ -296,7 +300,7 @@ impl Function {
         specials.insert(0, special.clone());
         specials.truncate(MOST_SPECIALIZATIONS);
         drop(specials);
-        drop(making);
+        drop(growing);
         Ok(Found::Special(special, table))
     }
 

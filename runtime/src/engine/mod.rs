@@ -9,6 +9,7 @@ mod code;
 mod counters;
 mod derivative;
 mod function;
+mod growth;
 mod host;
 mod mask;
 mod operators;

@@ -5,7 +5,7 @@ use crate::entry::Shim;
 use crate::error::Error;
 use crate::torch::facts;
 use cotangent_graph::artifact::decode;
-use cotangent_graph::program::Program;
+use cotangent_graph::program::{Artifact, Program};
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
 
@@ -53,24 +53,34 @@ fn find(description: Description, instance: &str, shim: Shim) -> &'static Functi
         return function;
     }
     let program = program(&key, &description.name);
-    let function: &'static Function = Box::leak(Box::new(Function::new(description, program, Some(shim))));
+    let code = embedded().map_or(&[][..], |e| e.code.as_slice());
+    let function: &'static Function = Box::leak(Box::new(Function::new(description, program, code, Some(shim))));
     known.insert(key, function);
     function
 }
 
-/// The programs of the embedded artifact, by key; the error of all requests where there is none or it is unusable.
-fn programs() -> Result<&'static HashMap<String, Program>, Option<String>> {
-    static PROGRAMS: LazyLock<Result<HashMap<String, Program>, Option<String>>> = LazyLock::new(|| {
+/// What the build embedded.
+struct Embedded {
+    programs: HashMap<String, Program>,
+    code: Vec<u8>,
+}
+
+/// The embedded artifact; `None`, or why it is unusable, if there is none.
+fn embedded() -> Result<&'static Embedded, Option<String>> {
+    static EMBEDDED: LazyLock<Result<Embedded, Option<String>>> = LazyLock::new(|| {
         let bytes = facts::artifact().ok_or(None)?;
-        let programs = decode(bytes).map_err(|e| Some(e.to_string()))?;
-        Ok(programs.into_iter().map(|p| (p.key.clone(), p)).collect())
+        let Artifact { programs, code } = decode(bytes).map_err(|e| Some(e.to_string()))?;
+        Ok(Embedded {
+            programs: programs.into_iter().map(|p| (p.key.clone(), p)).collect(),
+            code,
+        })
     });
-    PROGRAMS.as_ref().map_err(Clone::clone)
+    EMBEDDED.as_ref().map_err(Clone::clone)
 }
 
 fn program(key: &str, name: &str) -> Result<&'static Program, String> {
-    match programs() {
-        Ok(programs) => programs.get(key).ok_or_else(|| {
+    match embedded() {
+        Ok(embedded) => embedded.programs.get(key).ok_or_else(|| {
             format!("the artifact of this program does not have `{key}`; rebuild it with `cargo cotangent build`")
         }),
         Err(None) => Err(format!(
@@ -83,7 +93,7 @@ fn program(key: &str, name: &str) -> Result<&'static Program, String> {
 
 /// Every function of the artifact. One that was not requested yet has no original to fall back on.
 pub(super) fn all() -> Result<Vec<&'static Function>, Error> {
-    let programs = programs().map_err(|e| {
+    let Embedded { programs, code } = embedded().map_err(|e| {
         Error::new(e.unwrap_or_else(|| {
             "this program was built without the Cotangent pass: there is nothing to register; build it with \
              `cargo cotangent build`"
@@ -98,7 +108,7 @@ pub(super) fn all() -> Result<Vec<&'static Function>, Error> {
             None => {
                 let description: Description = serde_json::from_str(&program.description)
                     .map_err(|e| Error::new(format!("the description of `{key}` cannot be read: {e}")))?;
-                let function: &'static Function = Box::leak(Box::new(Function::new(description, Ok(program), None)));
+                let function: &'static Function = Box::leak(Box::new(Function::new(description, Ok(program), code, None)));
                 known.insert(key.clone(), function);
                 function
             }
@@ -111,6 +121,6 @@ pub(super) fn all() -> Result<Vec<&'static Function>, Error> {
 impl Function {
     /// A function from a program that was made by hand or read from elsewhere, instead of the embedded artifact.
     pub fn with_program(description: Description, program: &'static Program, shim: Shim) -> &'static Self {
-        Box::leak(Box::new(Self::new(description, Ok(program), Some(shim))))
+        Box::leak(Box::new(Self::new(description, Ok(program), &[], Some(shim))))
     }
 }

@@ -13,11 +13,12 @@ pub(super) struct Saved {
     _bytes: Bytes,
 }
 
-/// A tensor whose storage a saved value lies in, and how often it had been written to.
+/// How often a tensor in whose storage a saved value lies had been written to.
 #[derive(Debug)]
 struct Watch {
     residual: usize,
-    tensor: Handle,
+    /// The tensor, where it is not the saved one itself.
+    other: Option<Handle>,
     version: u64,
 }
 
@@ -35,12 +36,18 @@ impl Saved {
             // SAFETY: the caller's promise.
             let kept = unsafe { take(residual.source, residual.escapes, given, made) };
             if let Datum::Tensor(tensor) = &kept {
-                match residual.source {
-                    Source::Made(_) => bytes += tensor.bytes(),
-                    Source::Given(_) => watch(&mut watched, i, tensor.share()),
+                let given = matches!(residual.source, Source::Given(_));
+                if !given {
+                    bytes += tensor.bytes();
                 }
-                if residual.escapes {
-                    watch(&mut watched, i, tensor.share());
+                if (given || residual.escapes)
+                    && let Some(version) = tensor.version()
+                {
+                    watched.push(Watch {
+                        residual: i,
+                        other: None,
+                        version,
+                    });
                 }
             }
             data.push(kept);
@@ -53,7 +60,14 @@ impl Saved {
                     Some(other) if other.storage() == tensor.storage() && tensor.storage() != 0 => other,
                     _ => continue,
                 };
-                watch(&mut watched, i, other.plain());
+                let other = other.plain();
+                if let Some(version) = other.version() {
+                    watched.push(Watch {
+                        residual: i,
+                        other: Some(other),
+                        version,
+                    });
+                }
             }
         }
         Self {
@@ -79,28 +93,23 @@ impl Saved {
     /// LibTorch's complaint if a saved tensor was written to since.
     pub(super) fn check(&self, name: &str) -> Result<(), String> {
         for watch in &self.watched {
-            let now = watch.tensor.version().unwrap_or(watch.version);
+            let tensor = match (&watch.other, &self.data[watch.residual]) {
+                (Some(other), _) => other,
+                (None, Datum::Tensor(saved)) => saved,
+                (None, _) => continue,
+            };
+            let now = tensor.version().unwrap_or(watch.version);
             if now != watch.version {
                 return Err(format!(
                     "one of the variables needed for gradient computation has been modified by an inplace operation: \
                      [{}], which was saved for the backward of `{name}`, is at version {now}; expected version {} \
                      instead.",
-                    watch.tensor.describe(),
+                    tensor.describe(),
                     watch.version
                 ));
             }
         }
         Ok(())
-    }
-}
-
-fn watch(list: &mut Vec<Watch>, residual: usize, tensor: Handle) {
-    if let Some(version) = tensor.version() {
-        list.push(Watch {
-            residual,
-            tensor,
-            version,
-        });
     }
 }
 

@@ -134,3 +134,62 @@ pub fn compiled_unchanged() -> &'static Function {
     f.give(0, x);
     f.function(&[("x", true)], "Tensor", shim!(unchanged, 0: &Tensor))
 }
+
+/// Updates `state` in place, and sums its product with `x`.
+pub fn decay(state: &mut Tensor, x: &Tensor) -> Tensor {
+    let _ = state.g_mul_scalar_(0.9);
+    let _ = state.g_mul_(&x.cos());
+    let _ = state.g_add_(x);
+    (&*state * x).sum(Kind::Double)
+}
+
+pub fn compiled_decay() -> &'static Function {
+    let mut f = Open::new();
+    let (state, x) = (f.tensor(0), f.tensor(1));
+    let _ = f.op("mul_scalar_", [state.into(), Arg::Float(0.9)]);
+    let c = f.op("cos", [x.into()]);
+    let _ = f.op("mul_", [state.into(), c.into()]);
+    let _ = f.op("add_", [state.into(), x.into()]);
+    let y = f.op("mul", [state.into(), x.into()]);
+    let y = f.op("sum", [y.into(), Arg::Kind(cotangent_graph::ir::Kind::F64)]);
+    f.give(0, y);
+    let shim = shim!(decay, 0: &mut Tensor, 1: &Tensor);
+    f.function(&[("mut state", true), ("x", true)], "Tensor", shim)
+}
+
+/// Multiplies, after it has moved a buffer towards the product; the buffer is behind a shared reference.
+pub fn counted(x: &Tensor, w: &Tensor, mean: &Tensor) -> Tensor {
+    let y = x * w;
+    let mut buffer = mean.shallow_clone();
+    let _ = buffer.g_mul_scalar_(0.9);
+    let _ = buffer.g_add_(&y.detach());
+    y - &buffer
+}
+
+pub fn compiled_counted() -> &'static Function {
+    let mut f = Open::new();
+    let (x, w, mean) = (f.tensor(0), f.tensor(1), f.tensor(2));
+    let y = f.op("mul", [x.into(), w.into()]);
+    let _ = f.op("mul_scalar_", [mean.into(), Arg::Float(0.9)]);
+    let d = f.op("detach", [y.into()]);
+    let _ = f.op("add_", [mean.into(), d.into()]);
+    let out = f.op("sub", [y.into(), mean.into()]);
+    f.give(0, out);
+    let shim = shim!(counted, 0: &Tensor, 1: &Tensor, 2: &Tensor);
+    f.function(&[("x", true), ("w", true), ("mean", false)], "Tensor", shim)
+}
+
+/// Squares `state` in place and returns a view of it.
+pub fn squared(state: &mut Tensor) -> Tensor {
+    let _ = state.g_mul_(&state.shallow_clone());
+    state.narrow(0, 0, 1)
+}
+
+pub fn compiled_squared() -> &'static Function {
+    let mut f = Open::new();
+    let state = f.tensor(0);
+    let _ = f.op("mul_", [state.into(), state.into()]);
+    let view = f.op("narrow", [state.into(), Arg::Int(0), Arg::Int(0), Arg::Int(1)]);
+    f.give(0, view);
+    f.function(&[("mut state", true)], "Tensor", shim!(squared, 0: &mut Tensor))
+}

@@ -8,3 +8,5 @@ mod direct;
 mod failures;
 mod functions;
 mod higher;
+mod mutated;
+mod operators;

@@ -82,23 +82,37 @@ impl Open {
     /// A function whose only path this is. Parameters: name and whether it is differentiated; a name that starts with
     /// `mut ` is behind `&mut`.
     pub fn function(self, params: &[(&str, bool)], ret: &str, shim: Shim) -> &'static Function {
+        let params: Vec<(&str, &str, bool)> = params.iter().map(|(name, wrt)| (*name, "", *wrt)).collect();
+        self.described("tests::f", &params, ret, shim)
+    }
+
+    /// A function with types, whose original always fails. Parameters: name, type, and whether it is differentiated.
+    pub fn typed(self, name: &str, params: &[(&str, &str, bool)], ret: &str) -> &'static Function {
+        unsafe extern "C-unwind" fn none(_: *const *const (), _: *mut ()) {
+            panic!("The size of tensor a must match the size of tensor b");
+        }
+        self.described(name, params, ret, none)
+    }
+
+    fn described(self, name: &str, params: &[(&str, &str, bool)], ret: &str, shim: Shim) -> &'static Function {
         let program = Program {
-            key: "tests::f".into(),
+            key: name.into(),
             description: String::new(),
+            shim: String::new(),
             tree: Tree::Leaf(0),
             leaves: vec![Path {
                 graph: self.graph,
                 image: self.image,
             }],
         };
-        let params = params.iter().map(|(name, wrt)| Param {
+        let params = params.iter().map(|(name, ty, wrt)| Param {
             name: name.trim_start_matches("mut ").into(),
-            ty: String::new(),
+            ty: (*ty).into(),
             wrt: *wrt,
             mutable: name.starts_with("mut "),
         });
         let description = Description {
-            name: "tests::f".into(),
+            name: name.into(),
             file: file!().into(),
             line: 1,
             params: params.collect(),
@@ -109,7 +123,6 @@ impl Open {
 }
 
 /// The shim of a function over references to tensors.
-#[macro_export]
 macro_rules! shim {
     ($f:expr, $($i:literal: $ty:ty),+) => {{
         unsafe extern "C-unwind" fn shim(args: *const *const (), out: *mut ()) {
