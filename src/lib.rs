@@ -27,11 +27,11 @@ pub use cotangent_runtime::{Differentiable, Error, stop_gradient};
 #[doc(hidden)]
 pub mod __private {
     pub use cotangent_runtime::differentiable::{Leaf, Leaves, Source};
+    pub use cotangent_runtime::engine::Function;
     pub use cotangent_runtime::entry::{
         Pull, autograd, call_with_rule, inactive, instance_of, jvp, op, request, rule_of, shim_of, unwrap,
         value_and_grad, vjp,
     };
-    pub use cotangent_runtime::engine::Function;
 }
 
 /// The example of the README, compiled as a documentation test.

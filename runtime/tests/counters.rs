@@ -1,4 +1,5 @@
 //! What the engine counts. A process of its own: other tests would be counted too.
+#![allow(unreachable_pub, reason = "a test is no library")]
 
 #[macro_use]
 #[path = "calls/support.rs"]

@@ -119,7 +119,10 @@ mod tests {
     fn a_missing_input_and_a_second_draw_are_told() {
         let (g, v) = whole();
         assert_eq!(part(&g, "p", &[v[4]], &[v[0]], None).unwrap_err(), Missing::Input(v[1]));
-        assert_eq!(part(&g, "p", &[v[5]], &[v[0], v[1]], None).unwrap_err(), Missing::Random(1));
+        assert_eq!(
+            part(&g, "p", &[v[5]], &[v[0], v[1]], None).unwrap_err(),
+            Missing::Random(1)
+        );
     }
 
     #[test]

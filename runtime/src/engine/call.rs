@@ -132,7 +132,9 @@ pub(super) unsafe fn call(
 fn is_given(raw: Raw, given: &[Operand<'_>]) -> bool {
     // SAFETY: handles of a call in progress.
     let identity = |raw| unsafe { facts::identity(raw) };
-    given.iter().any(|g| matches!(g, Operand::Tensor(t) if identity(*t) == identity(raw)))
+    given
+        .iter()
+        .any(|g| matches!(g, Operand::Tensor(t) if identity(*t) == identity(raw)))
 }
 
 fn views(code: Option<&Code>, starts: impl Iterator<Item = Raw>, recorded: bool) -> Result<Vec<Handle>, String> {
@@ -169,7 +171,9 @@ unsafe fn write_image(
             ClosedDatum::Float { output, .. } => put(&float(*output).to_le_bytes()),
             ClosedDatum::Tensor(k) => put(&(handle(*k).into_raw() as u64).to_le_bytes()),
             ClosedDatum::Address(base, offset) => {
-                put(&base_address(*base, table, out, &blocks).wrapping_add_signed(*offset).to_le_bytes());
+                put(&base_address(*base, table, out, &blocks)
+                    .wrapping_add_signed(*offset)
+                    .to_le_bytes());
             }
         }
     }

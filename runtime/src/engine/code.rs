@@ -78,7 +78,10 @@ pub fn set_plan_options(options: Options) {
 impl Code {
     /// Compiles a forward or a backward.
     pub(super) fn compile(graph: &Graph) -> Result<Self, Error> {
-        let options = OPTIONS.read().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
+        let options = OPTIONS
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .unwrap_or_default();
         Self::planned(graph, options)
     }
 

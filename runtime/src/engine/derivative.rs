@@ -167,7 +167,8 @@ impl Derivative {
                 let source = place(v);
                 let others = given.iter().enumerate().map(|(i, g)| (*g, Source::Given(i)));
                 let others = others.chain(make.iter().copied().zip(made.iter().copied()));
-                let shares = others.filter(|(o, s)| *s != source && graph_tensor(&joint.graph, *o) && aliases.may_share(*o, v));
+                let shares =
+                    others.filter(|(o, s)| *s != source && graph_tensor(&joint.graph, *o) && aliases.may_share(*o, v));
                 Residual {
                     key: *key,
                     source,
@@ -184,7 +185,10 @@ impl Derivative {
         let feeds = part.inputs.iter().map(|v| position(&given, *v)).collect();
         let varies = joint.seeds.iter().map(Option::is_some).collect();
         let full = Mask::of(seeded);
-        let active_given = active.iter().filter_map(|v| given.iter().position(|g| g == v)).collect();
+        let active_given = active
+            .iter()
+            .filter_map(|v| given.iter().position(|g| g == v))
+            .collect();
         Ok(Self {
             active_given,
             forward: Code::compile(&part.graph)?,
@@ -319,7 +323,12 @@ impl Derivative {
         let seeds = joint.seeds.iter().enumerate().filter(|(k, _)| active.has(*k));
         let higher = Arc::new(Self::new(Recipe {
             name: format!("{}'", self.name).into(),
-            active: self.active.iter().copied().chain(seeds.filter_map(|(_, s)| *s)).collect(),
+            active: self
+                .active
+                .iter()
+                .copied()
+                .chain(seeds.filter_map(|(_, s)| *s))
+                .collect(),
             graph,
             given,
             make: outputs,
@@ -419,7 +428,9 @@ fn graph_tensor(graph: &Graph, v: Value) -> bool {
 }
 
 fn position(list: &[Value], v: Value) -> usize {
-    list.iter().position(|x| *x == v).expect("a part starts from what it was given")
+    list.iter()
+        .position(|x| *x == v)
+        .expect("a part starts from what it was given")
 }
 
 fn missing(name: &str, graph: &Graph, missing: Missing) -> Error {

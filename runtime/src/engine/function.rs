@@ -198,9 +198,7 @@ impl Function {
         // SAFETY: the caller's promise.
         match unsafe { self.find(args) }? {
             // SAFETY: the caller's promise; the table was read just now.
-            Found::Special(special, table) => unsafe {
-                self.attached(&special, &table, &Mask::default(), args, out)
-            },
+            Found::Special(special, table) => unsafe { self.attached(&special, &table, &Mask::default(), args, out) },
             // SAFETY: the caller's promise; nothing has happened yet.
             Found::Replay => unsafe { self.replay(args, out, FAILS) },
         }

@@ -62,7 +62,10 @@ pub fn dispatch(name: &str, tensors: &[&Tensor], results: usize) -> Result<Vec<T
     let args: Vec<Value> = tensors.iter().map(value).collect();
     // SAFETY: the tensors are alive.
     let results = unsafe { operators::dispatch(&name, &args, results) }.map_err(Error::new)?;
-    Ok(results.into_iter().map(|h| h.map_or_else(Tensor::new, Handle::into_tensor)).collect())
+    Ok(results
+        .into_iter()
+        .map(|h| h.map_or_else(Tensor::new, Handle::into_tensor))
+        .collect())
 }
 
 /// A registered function.

@@ -96,7 +96,13 @@ impl Outputs {
             let given: Vec<Value> = starts.iter().map(|(v, _)| *v).collect();
             let part = part(&whole, &format!("{} views", graph.name), &views, &given, None)
                 .expect("a view is computed from its base");
-            let root = |v: &Value| starts.iter().find(|(b, _)| b == v).expect("a part starts from what is given").1;
+            let root = |v: &Value| {
+                starts
+                    .iter()
+                    .find(|(b, _)| b == v)
+                    .expect("a part starts from what is given")
+                    .1
+            };
             plan.starts = part.inputs.iter().map(root).collect();
             plan.replay = Some(part.graph);
         }

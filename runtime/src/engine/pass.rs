@@ -65,7 +65,12 @@ impl Pass {
 
     /// The seeds that matter.
     fn seeded(&self, seeds: &[Option<Datum>]) -> Mask {
-        Mask::of(seeds.iter().zip(&self.derivative.varies).map(|(s, v)| s.is_some() && *v))
+        Mask::of(
+            seeds
+                .iter()
+                .zip(&self.derivative.varies)
+                .map(|(s, v)| s.is_some() && *v),
+        )
     }
 
     /// The same, with the results on LibTorch's record: they belong to a node whose backward is the derivative of this
@@ -78,9 +83,12 @@ impl Pass {
             return Ok(results);
         }
         let text = |e: crate::Error| e.to_string();
-        let active = Mask::of(seeds.iter().enumerate().map(|(k, s)| {
-            mask.has(k) && matches!(s, Some(Datum::Tensor(t)) if t.requires_grad())
-        }));
+        let active = Mask::of(
+            seeds
+                .iter()
+                .enumerate()
+                .map(|(k, s)| mask.has(k) && matches!(s, Some(Datum::Tensor(t)) if t.requires_grad())),
+        );
         let reached = self.derivative.reaches(&mask, needs, &Meta).map_err(text)?;
         let higher = self.derivative.higher(&mask, needs, &active, &Meta).map_err(text)?;
 
@@ -160,9 +168,10 @@ fn run(backward: &Backward, saved: &Saved, seeds: &[Option<Datum>]) -> Result<Ve
     for cotangent in &backward.cotangents {
         results.push(match cotangent {
             None => None,
-            Some(Cotangent::Seed { output, copy }) => {
-                Some(own(seeds[*output].as_ref().expect("a seeded output has a seed"), *copy)?)
-            }
+            Some(Cotangent::Seed { output, copy }) => Some(own(
+                seeds[*output].as_ref().expect("a seeded output has a seed"),
+                *copy,
+            )?),
             Some(Cotangent::Made { result, copy }) => match &made[*result] {
                 // LibTorch's own derivative of an op may have found no path.
                 Datum::Tensor(t) if !t.defined() => None,

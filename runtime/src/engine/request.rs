@@ -38,7 +38,10 @@ pub extern "C-unwind" fn cotangent_request(
     };
     let description: Description = serde_json::from_slice(description).expect("the macro writes the description");
     let function = find(description, &String::from_utf8_lossy(instance), shim);
-    BY_SITE.write().unwrap_or_else(PoisonError::into_inner).insert(site, function);
+    BY_SITE
+        .write()
+        .unwrap_or_else(PoisonError::into_inner)
+        .insert(site, function);
     function
 }
 
@@ -108,7 +111,8 @@ pub(super) fn all() -> Result<Vec<&'static Function>, Error> {
             None => {
                 let description: Description = serde_json::from_str(&program.description)
                     .map_err(|e| Error::new(format!("the description of `{key}` cannot be read: {e}")))?;
-                let function: &'static Function = Box::leak(Box::new(Function::new(description, Ok(program), code, None)));
+                let function: &'static Function =
+                    Box::leak(Box::new(Function::new(description, Ok(program), code, None)));
                 known.insert(key.clone(), function);
                 function
             }

@@ -94,7 +94,9 @@ impl Run {
                 Number::F64(x) => Some(Datum::Float(x)),
                 Number::F32(x) => Some(Datum::Float(x.into())),
             };
-            let (Some(seed), Some(k)) = (seed, output) else { continue };
+            let (Some(seed), Some(k)) = (seed, output) else {
+                continue;
+            };
             self.check(&seed, derivative.output(*k))?;
             seeds[*k] = Some(match (seeds[*k].take(), seed) {
                 (None, seed) => seed,
@@ -158,6 +160,8 @@ fn add(a: Datum, b: Datum) -> Result<Datum, Error> {
             Ok(Datum::Tensor(Handle::take(sum)))
         }
         (Datum::Float(a), Datum::Float(b)) => Ok(Datum::Float(a + b)),
-        _ => Err(Error::new("internal error, please report it: a tensor's cotangent met a float's")),
+        _ => Err(Error::new(
+            "internal error, please report it: a tensor's cotangent met a float's",
+        )),
     }
 }

@@ -83,7 +83,9 @@ impl Saved {
             if let Datum::Tensor(tensor) = datum
                 && tensor.storage() == storage
             {
-                *tensor = tensor.copy().ok_or("not enough memory to keep a tensor before it is written to")?;
+                *tensor = tensor
+                    .copy()
+                    .ok_or("not enough memory to keep a tensor before it is written to")?;
                 self.watched.retain(|w| w.residual != i);
             }
         }

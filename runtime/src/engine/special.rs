@@ -68,7 +68,8 @@ impl Special {
     ) -> Result<Self, Error> {
         let fail = |text: String| Error::new(format!("`{name}`: {text}"));
         refuse_symbols(&specialized.image).map_err(fail)?;
-        let is = |i: &InputInfo, flag: fn(&Param) -> bool| i.place.and_then(|p| params.get(p.argument)).is_some_and(flag);
+        let is =
+            |i: &InputInfo, flag: fn(&Param) -> bool| i.place.and_then(|p| params.get(p.argument)).is_some_and(flag);
         let wrt = specialized.inputs.iter().filter(|i| is(i, |p| p.wrt));
         let wrt: Vec<Value> = wrt.map(|i| i.value).collect();
         let effects = functionalize(&mut specialized, &wrt, oracle).map_err(|e| fail(e.to_string()))?;
@@ -82,8 +83,11 @@ impl Special {
         canonicalize(&mut graph, oracle).map_err(|(e, _)| fail(e.to_string()))?;
         simplify::graph(&mut graph);
         let tensors = tensor_count(&image);
-        let finals: Vec<(usize, Value)> =
-            effects.writes.iter().map(|w| (w.input, graph.outputs[w.output])).collect();
+        let finals: Vec<(usize, Value)> = effects
+            .writes
+            .iter()
+            .map(|w| (w.input, graph.outputs[w.output]))
+            .collect();
         graph.outputs.truncate(graph.outputs.len() - finals.len());
 
         let outputs = Outputs::plan(&graph, tensors, &effects.aliases, oracle).map_err(|e| fail(e.to_string()))?;
@@ -91,7 +95,12 @@ impl Special {
         let floats = graph.outputs[tensors..].iter().copied();
         let make = outputs.fresh.iter().copied();
         let make = make.chain(finals.iter().map(|(_, v)| *v)).chain(floats).collect();
-        let attached = outputs.fresh.iter().copied().chain(finals.iter().map(|(_, v)| *v)).collect();
+        let attached = outputs
+            .fresh
+            .iter()
+            .copied()
+            .chain(finals.iter().map(|(_, v)| *v))
+            .collect();
         let mut direct = graph.outputs.clone();
         let places = places(&inputs, &image, |i| is(i, |p| p.mutable), &finals, &mut direct);
         Ok(Self {
@@ -134,7 +143,12 @@ impl Special {
         let derivative = Arc::new(Derivative::new(Recipe {
             name: self.name.clone(),
             graph,
-            active: inputs.clone().enumerate().filter(|(i, _)| active.has(*i)).map(|(_, v)| v).collect(),
+            active: inputs
+                .clone()
+                .enumerate()
+                .filter(|(i, _)| active.has(*i))
+                .map(|(_, v)| v)
+                .collect(),
             given: inputs.collect(),
             make: self.make.clone(),
             effects: true,
@@ -179,7 +193,9 @@ impl Special {
         // Leaves and inputs come mostly in the same order: look for each leaf from where the last one was found.
         let mut from = 0;
         for (leaf, matched) in leaves.iter().zip(&mut matched) {
-            let found = (0..count).map(|k| (from + k) % count).find(|i| !taken[*i] && is(*i, leaf));
+            let found = (0..count)
+                .map(|k| (from + k) % count)
+                .find(|i| !taken[*i] && is(*i, leaf));
             if let Some(i) = found {
                 taken[i] = true;
                 from = i + 1;
@@ -188,7 +204,10 @@ impl Special {
                 }
             }
         }
-        for i in (0..count).filter(|i| !taken[*i] && self.differentiable(*i)).collect::<Vec<_>>() {
+        for i in (0..count)
+            .filter(|i| !taken[*i] && self.differentiable(*i))
+            .collect::<Vec<_>>()
+        {
             if let Some(k) = leaves.iter().position(|leaf| is(i, leaf)) {
                 matched[k].push(i);
             }
@@ -212,9 +231,10 @@ fn tensor_count(image: &ClosedImage) -> usize {
 
 fn refuse_symbols(image: &ClosedImage) -> Result<(), String> {
     let symbol = |base: &ClosedBase| matches!(base, ClosedBase::Symbol(_));
-    let refused = image.writes.iter().any(|w| {
-        symbol(&w.base) || matches!(&w.datum, ClosedDatum::Address(base, _) if symbol(base))
-    });
+    let refused = image
+        .writes
+        .iter()
+        .any(|w| symbol(&w.base) || matches!(&w.datum, ClosedDatum::Address(base, _) if symbol(base)));
     match refused {
         true => Err("its result refers to a constant of the program, which cannot be made at run time yet".into()),
         false => Ok(()),

@@ -12,8 +12,8 @@ pub use rule::{Ran, Rule, call_with_rule, inactive, op, rule_of};
 pub use shim::{Arguments, Callable, MOST_PARAMETERS, Shim, instance_of, request, shim_of};
 
 use crate::differentiable::{Differentiable, Leaf, Leaves, Source};
-use crate::error::Error;
 use crate::engine::Function;
+use crate::error::Error;
 use std::mem::{ManuallyDrop, MaybeUninit};
 
 /// Calls the function: its result, and what turns seeds into cotangents.

@@ -1,8 +1,8 @@
 //! A forward pass that was run: what turns seeds into cotangents.
 
 use crate::differentiable::{Differentiable, Leaf, LeafKind, Leaves, Number, Place, Source};
-use crate::error::Error;
 use crate::engine::Run;
+use crate::error::Error;
 use std::sync::{Mutex, PoisonError};
 use tch::Tensor;
 

@@ -187,12 +187,6 @@ impl Handle {
         u64::try_from(unsafe { cotangent_version(self.raw()) }).ok()
     }
 
-    /// Address of the `TensorImpl`.
-    pub(crate) fn identity(&self) -> u64 {
-        // SAFETY: our own handle is valid.
-        unsafe { identity(self.raw()) }
-    }
-
     /// Address of the storage; zero where there is none.
     pub(crate) fn storage(&self) -> u64 {
         // SAFETY: our own handle is valid.

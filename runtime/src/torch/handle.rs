@@ -80,12 +80,6 @@ impl Handle {
         std::mem::forget(tensor);
         Self(raw)
     }
-
-    /// Another handle of a tensor of tch.
-    pub(crate) fn of(tensor: &tch::Tensor) -> Self {
-        // SAFETY: a tensor of tch holds a valid handle.
-        unsafe { Self::share_raw(tensor.as_ptr().cast_mut()) }
-    }
 }
 
 impl Drop for Handle {

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Value {
+    /// What it is: see the shim.
     pub(crate) tag: i64,
     pub(crate) integer: i64,
     pub(crate) real: f64,
@@ -20,14 +21,8 @@ pub(crate) struct Value {
 pub(crate) const ABSENT: i64 = 0;
 /// `tag` of a tensor.
 pub(crate) const TENSOR: i64 = 1;
-/// `tag` of a list of tensors.
-pub(crate) const TENSORS: i64 = 2;
 /// `tag` of a float.
 pub(crate) const REAL: i64 = 3;
-/// `tag` of an integer.
-pub(crate) const INTEGER: i64 = 4;
-/// `tag` of a flag.
-pub(crate) const FLAG: i64 = 5;
 
 impl Value {
     /// An absent value.
@@ -71,7 +66,12 @@ unsafe extern "C" {
 }
 
 /// Defines an operator for as long as the program runs.
-pub(crate) fn register<O: Operator>(space: &CStr, name: &CStr, schema: &CStr, operator: &'static O) -> Result<(), String> {
+pub(crate) fn register<O: Operator>(
+    space: &CStr,
+    name: &CStr,
+    schema: &CStr,
+    operator: &'static O,
+) -> Result<(), String> {
     // SAFETY: C strings; the operator and its function live as long as the program.
     let error = unsafe {
         cotangent_register(
@@ -112,7 +112,10 @@ unsafe extern "C" fn call<O: Operator>(
             unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), results, result_count) };
             return std::ptr::null_mut();
         }
-        Ok(values) => format!("internal error, please report it: {} results for {result_count}", values.len()),
+        Ok(values) => format!(
+            "internal error, please report it: {} results for {result_count}",
+            values.len()
+        ),
         Err(text) => text,
     };
     let error = CString::new(error.replace('\0', "")).unwrap_or_default();

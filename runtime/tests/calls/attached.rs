@@ -6,7 +6,11 @@ use cotangent_runtime::engine::Function;
 use tch::{Kind, Tensor};
 
 fn net_leaves() -> (Tensor, Tensor, Tensor) {
-    (leaf(&random(1, &[4, 3])), leaf(&random(2, &[3, 5])), leaf(&random(3, &[5, 2])))
+    (
+        leaf(&random(1, &[4, 3])),
+        leaf(&random(2, &[3, 5])),
+        leaf(&random(3, &[5, 2])),
+    )
 }
 
 fn net_by(function: &'static Function, x: &Tensor, w: &Tensor, v: &Tensor) -> Tensor {
@@ -139,7 +143,11 @@ fn backward_runs_on_other_threads() {
             std::thread::spawn(move || {
                 for k in 0..5 {
                     let rows = 1 + (n + k) % 3;
-                    let (x, w, v) = (leaf(&random(n, &[rows, 3])), leaf(&random(2, &[3, 5])), leaf(&random(3, &[5, 2])));
+                    let (x, w, v) = (
+                        leaf(&random(n, &[rows, 3])),
+                        leaf(&random(2, &[3, 5])),
+                        leaf(&random(3, &[5, 2])),
+                    );
                     let y = net_by(function, &x, &w, &v).sum(Kind::Double);
                     std::thread::spawn(move || y.backward()).join().unwrap();
                     let (a, b, c) = (leaf(&x), leaf(&w), leaf(&v));

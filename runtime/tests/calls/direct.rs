@@ -49,7 +49,10 @@ fn a_seed_of_another_shape_or_kind_is_refused_and_the_next_call_works() {
     let (_, run) = vjp::<Tensor>(compiled_net(), &[&&x, &&w, &&v]).unwrap();
     for bad in [random(1, &[5, 2]), random(1, &[4, 2]).to_kind(Kind::Float)] {
         let text = pull(&run, &[bad]).unwrap_err().to_string();
-        assert!(text.contains("the seed of `tests::f`") && text.contains("[4, 2]"), "{text}");
+        assert!(
+            text.contains("the seed of `tests::f`") && text.contains("[4, 2]"),
+            "{text}"
+        );
     }
     assert!(pull(&run, &[random(1, &[4, 2])]).is_ok());
 }
@@ -61,7 +64,10 @@ fn a_saved_tensor_that_was_written_to_is_an_error_and_one_that_was_not_saved_is_
     let _ = w.shallow_clone().g_add_scalar_(1.0);
     let text = pull(&run, &[random(1, &[4, 2])]).unwrap_err().to_string();
     let phrase = "one of the variables needed for gradient computation has been modified by an inplace operation";
-    assert!(text.contains(phrase) && text.contains("[CPUDoubleType [3, 5]]") && text.contains("version 1"), "{text}");
+    assert!(
+        text.contains(phrase) && text.contains("[CPUDoubleType [3, 5]]") && text.contains("version 1"),
+        "{text}"
+    );
 
     let (x, buffer) = (random(1, &[3]), random(2, &[3]));
     let (_, run) = vjp::<Tensor>(compiled_with_buffer(), &[&&x, &&buffer]).unwrap();

@@ -7,7 +7,12 @@ use tch::Tensor;
 
 #[test]
 fn a_shape_mismatch_has_the_native_text_on_every_path() {
-    let (x, w, good, bad) = (random(1, &[4, 3]), random(2, &[3, 5]), random(3, &[5, 2]), random(3, &[6, 2]));
+    let (x, w, good, bad) = (
+        random(1, &[4, 3]),
+        random(2, &[3, 5]),
+        random(3, &[5, 2]),
+        random(3, &[6, 2]),
+    );
     let native = headline(&random(0, &[4, 5]).f_matmul(&bad).unwrap_err().to_string());
     let function = compiled_net();
     for _ in 0..3 {
@@ -30,7 +35,12 @@ fn raising_the_error_goes_on_with_the_panic_of_the_function() {
         headline(&text)
     };
     let native = text(&|| drop(net(&x, &w, &bad)));
-    let compiled = text(&|| vjp::<Tensor>(compiled_net(), &[&&x, &&w, &&bad]).err().expect("an error").raise());
+    let compiled = text(&|| {
+        vjp::<Tensor>(compiled_net(), &[&&x, &&w, &&bad])
+            .err()
+            .expect("an error")
+            .raise()
+    });
     assert_eq!(native, compiled);
 }
 

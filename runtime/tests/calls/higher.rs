@@ -16,7 +16,7 @@ fn second_and_third_derivatives_are_native_ones() {
         let h = gradients(&s, &[&x, &w], true, true);
         let third = gradients(&h[0].sum(Kind::Double), &[&x], true, false);
         let all = [&g[0], &g[1], &h[0], &h[1], &third[0]];
-        all.map(|t| t.detach()).to_vec()
+        Vec::from(all.map(|t| t.detach()))
     };
     let function = compiled_energy();
     same_all(&run(&|x, w| autograd(function, &[&x, &w]).unwrap()), &run(&energy));
@@ -35,8 +35,11 @@ fn a_gradient_that_depends_on_the_seed_alone_is_differentiable_for_the_seed() {
         let Two(a, b) = autograd(function, &[&x, &w]).unwrap();
         a + b
     };
-    same_all(&run(&compiled), &run(&|x, w| {
-        let Two(a, b) = pair(x, w);
-        a + b
-    }));
+    same_all(
+        &run(&compiled),
+        &run(&|x, w| {
+            let Two(a, b) = pair(x, w);
+            a + b
+        }),
+    );
 }

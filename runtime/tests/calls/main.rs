@@ -1,4 +1,5 @@
 //! Calls of hand-made programs, with LibTorch's own autograd as the oracle.
+#![allow(unreachable_pub, reason = "a test is no library")]
 
 #[macro_use]
 mod support;

@@ -47,7 +47,10 @@ fn a_leaf_that_requires_grad_is_refused_with_native_words_and_untouched() {
         autograd::<Tensor>(compiled_decay(), &[&&s, &&x]).unwrap_err(),
         vjp::<Tensor>(compiled_decay(), &[&&s, &&x]).err().expect("an error"),
     ] {
-        assert!(error.to_string().contains(&headline(&native)), "{error} does not say: {native}");
+        assert!(
+            error.to_string().contains(&headline(&native)),
+            "{error} does not say: {native}"
+        );
     }
     same(&s.detach(), &random(6, &[3]));
 }
@@ -84,7 +87,10 @@ fn a_view_of_what_was_written_is_one_and_carries_gradients() {
             false => squared(&mut s),
         };
         (&view * 3.0 + s.sum(Kind::Double)).sum(Kind::Double).backward();
-        (view.data_ptr() == s.data_ptr(), vec![s.detach(), view.detach(), s0.grad()])
+        (
+            view.data_ptr() == s.data_ptr(),
+            vec![s.detach(), view.detach(), s0.grad()],
+        )
     };
     let ((compiled, a), (native, b)) = (run(true), run(false));
     assert!(compiled && native);
@@ -94,6 +100,10 @@ fn a_view_of_what_was_written_is_one_and_carries_gradients() {
     let mine = state.copy();
     let (view, pullback) = vjp::<Tensor>(compiled_squared(), &[&&mine]).unwrap();
     assert_eq!(view.data_ptr(), mine.data_ptr());
-    let got = pull(&pullback, &[Tensor::from_slice(&[2.0]), Tensor::from_slice(&[1.0, 1.0, 1.0])]).unwrap();
+    let got = pull(
+        &pullback,
+        &[Tensor::from_slice(&[2.0]), Tensor::from_slice(&[1.0, 1.0, 1.0])],
+    )
+    .unwrap();
     same(&got[0], &(&state * 2.0 * Tensor::from_slice(&[3.0, 1.0, 1.0])));
 }

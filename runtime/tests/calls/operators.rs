@@ -13,12 +13,19 @@ fn typed() -> &'static Function {
     let y = f.op("mul", [x.into(), w.into()]);
     let y = f.op("mul_scalar", [y.into(), Arg::Float(2.0)]);
     f.give(0, y);
-    f.typed("tests::twice_the_product", &[("x", "& Tensor", true), ("w", "& Tensor", false)], "Tensor")
+    f.typed(
+        "tests::twice_the_product",
+        &[("x", "& Tensor", true), ("w", "& Tensor", false)],
+        "Tensor",
+    )
 }
 
 #[test]
 fn a_registered_function_is_an_operator_with_the_same_autograd() {
-    assert_eq!(register_function("cotangent_tests", typed()).unwrap().as_deref(), Some("twice_the_product"));
+    assert_eq!(
+        register_function("cotangent_tests", typed()).unwrap().as_deref(),
+        Some("twice_the_product")
+    );
     let (x, w) = (leaf(&random(1, &[3])), random(2, &[3]));
     let call = |x: &Tensor, w: &Tensor| dispatch("cotangent_tests::twice_the_product", &[x, w], 1);
     let y = call(&x, &w).unwrap().remove(0);

@@ -126,11 +126,18 @@ impl Open {
 macro_rules! shim {
     ($f:expr, $($i:literal: $ty:ty),+) => {{
         unsafe extern "C-unwind" fn shim(args: *const *const (), out: *mut ()) {
-            // SAFETY: the engine passes the addresses of arguments of these types and of a place for the result.
-            unsafe { out.cast().write($f($((*args.add($i)).cast::<$ty>().read()),+)) }
+            // SAFETY: the engine passes the addresses of arguments of these types.
+            let result = unsafe { $f($((*args.add($i)).cast::<$ty>().read()),+) };
+            $crate::support::write(out, result);
         }
         shim as cotangent_runtime::entry::Shim
     }};
+}
+
+/// Leaves a result in its place.
+pub fn write<R>(out: *mut (), result: R) {
+    // SAFETY: shims pass on the engine's place for a result of the function's type.
+    unsafe { out.cast::<R>().write(result) }
 }
 
 /// An argument of a call: where it lies, and its leaf if it is one.
@@ -169,7 +176,10 @@ fn addresses(args: &[&dyn Argument]) -> Vec<*const ()> {
 
 fn wrt(function: &Function, args: &[&dyn Argument]) -> Vec<Leaf> {
     let params = function.description().params.iter().zip(args).enumerate();
-    params.filter(|(_, (p, _))| p.wrt).map(|(i, (_, a))| a.leaf(i)).collect()
+    params
+        .filter(|(_, (p, _))| p.wrt)
+        .map(|(i, (_, a))| a.leaf(i))
+        .collect()
 }
 
 /// What a function returns.
@@ -234,7 +244,9 @@ pub fn share(t: &Tensor) -> Tensor {
 /// Pseudo-random doubles between -1 and 1.
 pub fn random(seed: i64, shape: &[i64]) -> Tensor {
     let n: i64 = shape.iter().product();
-    let values: Vec<f64> = (0..n).map(|i| ((seed * 7919 + i * 104_729 + 13) as f64 * 0.618).sin()).collect();
+    let values: Vec<f64> = (0..n)
+        .map(|i| ((seed * 7919 + i * 104_729 + 13) as f64 * 0.618).sin())
+        .collect();
     Tensor::from_slice(&values).reshape(shape)
 }
 

@@ -21,9 +21,7 @@ pub(crate) fn run() -> Result<()> {
     let llvm = step(1, "LLVM 22 and a C++ compiler", llvm::set_up)?;
     let torch = step(2, "LibTorch 2.13", || libtorch::set_up(&cache))?;
     step(3, "MNIST", || mnist::set_up(&cache))?;
-    step(4, "Cargo's settings", || {
-        local::write(&local::Settings { llvm, torch })
-    })?;
+    step(4, "Cargo's settings", || local::write(&local::Settings { llvm, torch }))?;
     eprintln!("ready: `cargo build`, `cargo test`, `cargo cotangent build`, `cargo xtask demo`");
     Ok(())
 }

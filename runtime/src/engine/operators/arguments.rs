@@ -12,7 +12,11 @@ enum Argument {
     Tensor(Box<Tensor>, Box<*const Tensor>),
     Absent(Box<Option<&'static Tensor>>),
     Tensors(Box<[Tensor]>, Box<*const [Tensor]>),
-    TensorRefs(Box<[Tensor]>, #[expect(dead_code, reason = "the slice points into it")] Box<[*const Tensor]>, Box<*const [*const Tensor]>),
+    TensorRefs(
+        Box<[Tensor]>,
+        #[expect(dead_code, reason = "the slice points into it")] Box<[*const Tensor]>,
+        Box<*const [*const Tensor]>,
+    ),
     F64(Box<f64>),
     F32(Box<f32>),
     I64(Box<i64>),
@@ -63,7 +67,9 @@ impl Arguments {
             match argument {
                 _ if !described.wrt => {}
                 Argument::Tensor(t, _) => push(Place::Tensor(&**t)),
-                Argument::Tensors(ts, _) | Argument::TensorRefs(ts, ..) => ts.iter().for_each(|t| push(Place::Tensor(t))),
+                Argument::Tensors(ts, _) | Argument::TensorRefs(ts, ..) => {
+                    ts.iter().for_each(|t| push(Place::Tensor(t)))
+                }
                 Argument::F64(x) => push(Place::F64(&**x)),
                 Argument::F32(x) => push(Place::F32(&**x)),
                 _ => {}

@@ -74,7 +74,9 @@ impl Signature {
             })
         };
         let params = description.params.iter();
-        let params = params.map(|p| Some((p.name.clone(), takes(&p.ty)?))).collect::<Option<Vec<_>>>()?;
+        let params = params
+            .map(|p| Some((p.name.clone(), takes(&p.ty)?)))
+            .collect::<Option<Vec<_>>>()?;
         let ret = plain(&description.ret);
         let gives = match ret.strip_prefix('(').and_then(|r| r.strip_suffix(')')) {
             Some(items) => {
@@ -187,6 +189,9 @@ mod tests {
     fn what_schemas_cannot_express_is_left_out() {
         assert_eq!(Signature::of(&description(&[("m", "& Model")], "Tensor")), None);
         assert_eq!(Signature::of(&description(&[("x", "& mut Tensor")], "Tensor")), None);
-        assert_eq!(Signature::of(&description(&[("x", "& Tensor")], "Vec < Tensor >")), None);
+        assert_eq!(
+            Signature::of(&description(&[("x", "& Tensor")], "Vec < Tensor >")),
+            None
+        );
     }
 }
