@@ -18,6 +18,8 @@
 //!
 //! Build with `cargo cotangent build`. In a plain build the function itself works, and its derivatives say what to do.
 
+#![cfg(feature = "runtime")]
+
 pub use cotangent_macros::{Differentiable, custom_vjp, differentiable, inactive, op};
 pub use cotangent_runtime::engine::register;
 pub use cotangent_runtime::torch::{StorageUse, measure_storage};
