@@ -21,7 +21,7 @@
 #![cfg(feature = "runtime")]
 
 pub use cotangent_macros::{Differentiable, custom_vjp, differentiable, inactive, op};
-pub use cotangent_runtime::engine::register;
+pub use cotangent_runtime::engine::{PlanOptions, materializations, register, set_plan_options, specializations};
 pub use cotangent_runtime::torch::{StorageUse, measure_storage};
 pub use cotangent_runtime::{Differentiable, Error, stop_gradient};
 

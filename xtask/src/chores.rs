@@ -3,6 +3,7 @@
 use crate::setup;
 use anyhow::{Context, Result, bail};
 use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Trains the MNIST model with compiled pullbacks next to the same model under LibTorch's autograd.
@@ -43,23 +44,6 @@ pub(crate) fn bench(arguments: &[OsString]) -> Result<()> {
     }
 }
 
-/// Recorded cases.
-pub(crate) fn cases(arguments: &[OsString]) -> Result<()> {
-    setup::ensure()?;
-    cotangent(
-        [
-            "run",
-            "--release",
-            "--package",
-            "cotangent-cases",
-            "--example",
-            "cases",
-            "--",
-        ],
-        arguments,
-    )
-}
-
 /// What CI runs.
 pub(crate) fn ci() -> Result<()> {
     setup::ensure()?;
@@ -80,9 +64,25 @@ pub(crate) fn ci() -> Result<()> {
     test(&[])
 }
 
+/// The workspace's folder.
+pub(crate) fn root() -> PathBuf {
+    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    own.parent().map_or(own.clone(), Path::to_owned)
+}
+
+/// Cargo's target folder.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Cargo, as it runs this program.
+pub(crate) fn cargo_command() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
 /// Runs Cargo.
-fn cargo<A: AsRef<OsStr>>(own: impl IntoIterator<Item = A>, passed: &[OsString]) -> Result<()> {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+pub(crate) fn cargo<A: AsRef<OsStr>>(own: impl IntoIterator<Item = A>, passed: &[OsString]) -> Result<()> {
+    let mut command = cargo_command();
     command.args(own).args(passed);
     let shown = shown(&command);
     eprintln!("$ {shown}");

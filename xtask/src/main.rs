@@ -1,5 +1,6 @@
 //! `cargo xtask`: the chores of this workspace. Needs Rust alone.
 
+mod cases;
 mod chores;
 mod setup;
 
@@ -26,7 +27,7 @@ enum Chore {
     /// Run a bench, or all of them
     Bench(Rest),
     /// Run recorded cases: `ops` or `tensors`, with `--from FOLDER`
-    Cases(Rest),
+    Cases(cases::Options),
     /// What CI runs: set-up, formatting, lints, tests
     Ci,
 }
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
         Chore::Demo(rest) => chores::demo(&rest.arguments),
         Chore::Test(rest) => chores::test(&rest.arguments),
         Chore::Bench(rest) => chores::bench(&rest.arguments),
-        Chore::Cases(rest) => chores::cases(&rest.arguments),
+        Chore::Cases(options) => cases::run(&options),
         Chore::Ci => chores::ci(),
     };
     match done {

@@ -1,5 +1,7 @@
 //! What tests and `explain` count.
 
+use cotangent_graph::ir::Graph;
+use std::io::Write;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 static SPECIALIZATIONS: AtomicU64 = AtomicU64::new(0);
@@ -27,6 +29,23 @@ pub(crate) fn specialized() {
 
 pub(crate) fn materialized() {
     MATERIALIZATIONS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The variable that names a file to which each new region is reported.
+const REPORT_VARIABLE: &str = "COTANGENT_REGIONS";
+
+/// Reports a region: a line with the function's name, how many of its ops run by rules of Cotangent's own, and the
+/// names of the opaque ones.
+pub(crate) fn region(graph: &Graph) {
+    let Some(file) = std::env::var_os(REPORT_VARIABLE) else {
+        return;
+    };
+    let ops = || graph.insts.iter().map(|i| i.op).filter(|op| op.is_libtorch());
+    let own = ops().filter(|op| op.own.is_some()).count();
+    let opaque: Vec<&str> = ops().filter(|op| op.own.is_none()).map(|op| op.name).collect();
+    let report = std::fs::OpenOptions::new().create(true).append(true).open(file);
+    // A report that cannot be written must not fail the program that is watched.
+    let _ = report.and_then(|mut f| writeln!(f, "{}\t{own}\t{}", graph.name, opaque.join(",")));
 }
 
 /// A count of residual bytes, taken back when it is dropped.

@@ -21,6 +21,7 @@ mod saved;
 mod special;
 
 pub use code::set_plan_options;
+pub use cotangent_graph::plan::Options as PlanOptions;
 pub use counters::{materializations, residual_bytes, specializations};
 pub use function::{Description, Function, Param};
 pub use operators::{dispatch, register, register_function};

@@ -1,6 +1,7 @@
 //! A function at known decisions, kinds and shapes: what a call of it checks, runs and leaves in memory.
 
 use super::code::{Code, Operand};
+use super::counters;
 use super::derivative::{Derivative, Recipe};
 use super::function::Param;
 use super::mask::Mask;
@@ -82,6 +83,7 @@ impl Special {
         } = specialized;
         canonicalize(&mut graph, oracle).map_err(|(e, _)| fail(e.to_string()))?;
         simplify::graph(&mut graph);
+        counters::region(&graph);
         let tensors = tensor_count(&image);
         let finals: Vec<(usize, Value)> = effects
             .writes
