@@ -1,8 +1,8 @@
 //! What the runtime calls of LibTorch and of the C++ shim.
 
+pub(crate) mod facts;
 mod handle;
 pub mod kind;
-pub(crate) mod facts;
 pub(crate) mod node;
 pub(crate) mod operators;
 pub mod shim;

@@ -179,17 +179,19 @@ pub fn compiled_counted() -> &'static Function {
     f.function(&[("x", true), ("w", true), ("mean", false)], "Tensor", shim)
 }
 
-/// Squares `state` in place and returns a view of it.
-pub fn squared(state: &mut Tensor) -> Tensor {
-    let _ = state.g_mul_(&state.shallow_clone());
+/// Multiplies `state` by its exponential in place and returns a view of it.
+pub fn swollen(state: &mut Tensor) -> Tensor {
+    let e = state.exp();
+    let _ = state.g_mul_(&e);
     state.narrow(0, 0, 1)
 }
 
-pub fn compiled_squared() -> &'static Function {
+pub fn compiled_swollen() -> &'static Function {
     let mut f = Open::new();
     let state = f.tensor(0);
-    let _ = f.op("mul_", [state.into(), state.into()]);
+    let e = f.op("exp", [state.into()]);
+    let _ = f.op("mul_", [state.into(), e.into()]);
     let view = f.op("narrow", [state.into(), Arg::Int(0), Arg::Int(0), Arg::Int(1)]);
     f.give(0, view);
-    f.function(&[("mut state", true)], "Tensor", shim!(squared, 0: &mut Tensor))
+    f.function(&[("mut state", true)], "Tensor", shim!(swollen, 0: &mut Tensor))
 }

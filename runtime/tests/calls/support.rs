@@ -7,7 +7,7 @@ use cotangent_runtime::Error;
 use cotangent_runtime::differentiable::{Leaf, LeafKind, Number, Place};
 use cotangent_runtime::engine::{Description, Function, Param, Run};
 use cotangent_runtime::entry::Shim;
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::mem::MaybeUninit;
 use tch::{Kind, Tensor};
 
 /// An open graph under construction.
@@ -209,13 +209,16 @@ pub fn vjp<R: Returned>(function: &'static Function, args: &[&dyn Argument]) -> 
     let leaves = wrt(function, args);
     // SAFETY: the arguments and the result are those of the function.
     let mut run = unsafe { function.forward(&addresses(args), out.as_mut_ptr().cast(), &leaves) }?;
-    // SAFETY: the call succeeded.
-    let out = ManuallyDrop::new(unsafe { out.assume_init() });
-    let mut outputs: Vec<Leaf> = out.tensors().iter().map(|t| t.leaf(Leaf::RETURN)).collect();
+    // SAFETY: the call succeeded. Its outputs are known by where they lie now.
+    let result = unsafe { out.assume_init_ref() };
+    let mut outputs: Vec<Leaf> = result.tensors().iter().map(|t| t.leaf(Leaf::RETURN)).collect();
     let params = function.description().params.iter().zip(args).enumerate();
     outputs.extend(params.filter(|(_, (p, _))| p.mutable).map(|(i, (_, a))| a.leaf(i)));
-    run.outputs(&outputs)?;
-    Ok((ManuallyDrop::into_inner(out), run))
+    let bound = run.outputs(&outputs);
+    // SAFETY: the call succeeded.
+    let result = unsafe { out.assume_init() };
+    bound?;
+    Ok((result, run))
 }
 
 /// `f::try_autograd`.
@@ -283,7 +286,10 @@ pub fn same_all(a: &[Tensor], b: &[Tensor]) {
     a.iter().zip(b).for_each(|(a, b)| same(a, b));
 }
 
-/// The first line of LibTorch's message, without the stack of C++ calls.
+/// The first line of LibTorch's message: without the stack of C++ calls, and without what tch puts before it.
 pub fn headline(text: &str) -> String {
+    let text = text.strip_prefix("Internal torch error: ").unwrap_or(text);
+    // Unwrapping an error shows it with its line breaks escaped.
+    let text = text.split("\\n").next().unwrap_or_default();
     text.lines().next().unwrap_or_default().to_owned()
 }

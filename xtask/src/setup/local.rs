@@ -70,7 +70,9 @@ pub(super) fn is_complete() -> bool {
 }
 
 fn file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name(".cargo").join("cotangent.toml")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .with_file_name(".cargo")
+        .join("cotangent.toml")
 }
 
 #[cfg(test)]
