@@ -75,9 +75,16 @@ pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Cargo, as it runs this program.
+/// Cargo, as it runs this program. It set variables for this program before set-up wrote the settings; passed on, they
+/// would hide them.
 pub(crate) fn cargo_command() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, value) in std::env::vars_os() {
+        if value.to_string_lossy().starts_with(setup::UNSET) {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 /// Runs Cargo.

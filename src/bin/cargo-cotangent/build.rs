@@ -123,7 +123,7 @@ pub(crate) fn build(task: &str, given: CargoArguments) -> Result<ExitCode> {
     } else {
         "--message-format=json"
     });
-    if matches!(task, "test" | "bench") {
+    if matches!(task, "test" | "bench") && !arguments.has("--no-run") {
         first.arg("--no-run");
     }
     let Outcome { status, executables } = follow(&mut first, &state, &project.root, styled)?;

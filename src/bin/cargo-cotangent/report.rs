@@ -3,24 +3,23 @@
 use crate::inputs::Description;
 use crate::options::{Emit, Explain};
 use crate::{artifacts, stages};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use cotangent_graph::explain::{Explanation, explain as explanation};
 use cotangent_graph::ir::Loc;
 use cotangent_graph::program::{Program, Tree};
 use serde::Serialize;
 use std::fmt::{self, Display, Formatter};
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 /// Prints a function at a stage.
 pub(crate) fn emit(options: &Emit) -> Result<ExitCode> {
     let program = artifacts::find(&options.subject)?;
     let text = stages::text(&program, options.stage, &options.subject.inputs)?;
-    if options.subject.json {
-        println!("{}", serde_json::json!({"function": program.key, "text": text}));
-    } else {
-        print!("{text}");
-    }
-    Ok(ExitCode::SUCCESS)
+    print(&match options.subject.json {
+        true => format!("{}\n", serde_json::json!({"function": program.key, "text": text})),
+        false => text,
+    })
 }
 
 /// Explains a function.
@@ -35,19 +34,28 @@ pub(crate) fn explain(options: &Explain) -> Result<ExitCode> {
         }
     };
     if options.subject.json {
-        println!("{}", serde_json::json!({"overview": overview, "details": details}));
-        return Ok(ExitCode::SUCCESS);
+        return print(&format!(
+            "{}\n",
+            serde_json::json!({"overview": overview, "details": details})
+        ));
     }
-    println!("{overview}");
-    match details {
-        Some(details) => print!("{details}"),
-        None => println!(
-            "For the backward, what it saves, bytes and FLOPs, say what the arguments are:\n  cargo cotangent explain {} {}",
+    let rest = match details {
+        Some(details) => details.to_string(),
+        None => format!(
+            "For the backward, what it saves, bytes and FLOPs, say what the arguments are:\n  cargo cotangent explain {} {}\n",
             options.subject.function,
             Description::of(&program)?.example()
         ),
+    };
+    print(&format!("{overview}\n{rest}"))
+}
+
+/// Prints a text. A reader who has read enough (`| head`) is no error.
+fn print(text: &str) -> Result<ExitCode> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot write"),
+        _ => Ok(ExitCode::SUCCESS),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// What is known of a function before its arguments are.

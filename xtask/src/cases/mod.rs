@@ -91,7 +91,9 @@ fn ops(options: &Options) -> Result<()> {
         }
     }
     let own = |package: &str, rest: &[&str]| {
-        let run = ["run", "--quiet", "--package", package].into_iter().chain(rest.iter().copied());
+        let run = ["run", "--quiet", "--package", package]
+            .into_iter()
+            .chain(rest.iter().copied());
         run.map(Into::into).collect::<Vec<std::ffi::OsString>>()
     };
     println!("interpreter:");

@@ -14,9 +14,6 @@ use std::time::{Duration, Instant};
 
 /// Longest time for one test.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// How the error of a refused function starts, after the function's name.
-const REFUSED: &str = "cannot be differentiated: ";
-
 /// How one test ended.
 enum End {
     Passed,
@@ -41,7 +38,9 @@ pub(super) fn run(from: &Path, only: Option<&str>) -> Result<Report> {
             End::Passed => {
                 report.passed += 1;
                 // A line is: function, own ops, names of opaque ops.
-                let opaque = regions.lines().any(|l| l.split('\t').nth(2).is_some_and(|names| !names.is_empty()));
+                let opaque = regions
+                    .lines()
+                    .any(|l| l.split('\t').nth(2).is_some_and(|names| !names.is_empty()));
                 *(if opaque { &mut report.opaque } else { &mut report.own }) += 1;
             }
             End::Refused(why) => {
@@ -70,7 +69,10 @@ fn write_crate(from: &Path) -> Result<PathBuf> {
     files.sort();
     let mut modules = String::new();
     for file in &files {
-        let name = file.file_stem().and_then(|s| s.to_str()).context("a file name that is not text")?;
+        let name = file
+            .file_stem()
+            .and_then(|s| s.to_str())
+            .context("a file name that is not text")?;
         if name != "support" {
             writeln!(modules, "#[path = {file:?}]\nmod {name};")?;
         }
@@ -78,8 +80,9 @@ fn write_crate(from: &Path) -> Result<PathBuf> {
     let manifest = format!(
         "[package]\nname = \"tensor-cases\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n[dependencies]\n\
          cotangent = {{ path = {:?} }}\ntch = \"=0.26.0\"\n\n[[test]]\nname = \"tensors\"\npath = \"tests/tensors.rs\"\n\n\
-         [workspace]\n",
-        root()
+         [workspace]\n\n{}",
+        root(),
+        profiles()?
     );
     write(&package.join("tests/tensors.rs"), &modules)?;
     write(&package.join("src/lib.rs"), "")?;
@@ -90,6 +93,14 @@ fn write_crate(from: &Path) -> Result<PathBuf> {
         fs::copy(root().join("Cargo.lock"), lock)?;
     }
     Ok(package)
+}
+
+/// The workspace's profiles, so that what both build is built once.
+fn profiles() -> Result<String> {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).context("cannot read the workspace's manifest")?;
+    let mut manifest: toml::Table = manifest.parse().context("cannot parse the workspace's manifest")?;
+    manifest.retain(|name, _| name == "profile");
+    toml::to_string(&manifest).context("cannot write TOML")
 }
 
 /// Writes a file if its contents change, so that nothing is rebuilt for nothing.
@@ -141,7 +152,10 @@ fn list(program: &Path, only: Option<&str>) -> Result<Vec<String>> {
     let output = Command::new(program).args(["--list", "--format", "terse"]).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let names = text.lines().filter_map(|l| l.strip_suffix(": test"));
-    Ok(names.filter(|n| only.is_none_or(|o| n.contains(o))).map(str::to_owned).collect())
+    Ok(names
+        .filter(|n| only.is_none_or(|o| n.contains(o)))
+        .map(str::to_owned)
+        .collect())
 }
 
 /// Runs every test, two at a time; gives how each ended and what regions it made.
@@ -153,7 +167,9 @@ fn run_all(program: &Path, tests: &[String], package: &Path) -> Result<Vec<(End,
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                while let Some((i, name)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, tests.get(i)?))) {
+                while let Some((i, name)) =
+                    Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, tests.get(i)?)))
+                {
                     bar.set_message(name.clone());
                     let regions = package.join(format!("regions-{i}"));
                     let _ = fs::remove_file(&regions);
@@ -205,14 +221,35 @@ fn run_one(program: &Path, name: &str, regions: &Path) -> End {
     match end {
         None => End::Failed(format!("did not end in {} s", PATIENCE.as_secs())),
         Some(status) if status.success() => End::Passed,
-        Some(status) => match text.lines().find(|l| l.contains(REFUSED)) {
-            Some(line) => End::Refused(line.trim().to_owned()),
-            None if status.code().is_none() => End::Failed(format!("crashed: {status}")),
-            None => {
-                // The lines after "panicked at" say why.
-                let mut lines = text.lines().skip_while(|l| !l.contains("panicked at")).skip(1);
-                End::Failed(lines.next().unwrap_or("no message").to_owned())
+        Some(status) if status.code().is_none() => End::Failed(format!("crashed: {status}")),
+        Some(_) => {
+            // The line after "panicked at" says why.
+            let why = text.lines().skip_while(|l| !l.contains("panicked at")).nth(1);
+            let why = why.unwrap_or("no message").trim().to_owned();
+            if is_refusal(&why) {
+                End::Refused(why)
+            } else {
+                End::Failed(why)
             }
-        },
+        }
+    }
+}
+
+/// Whether a message is the runtime's about a function that it declines: it names the function and the source line.
+fn is_refusal(message: &str) -> bool {
+    message.starts_with('`') && message.contains("`: ") && message.contains(" (at ") && message.ends_with(')')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_function_and_the_line() {
+        assert!(is_refusal(
+            "`a::f`: control flow depends on the elements of a tensor (at a.rs:3:4)"
+        ));
+        assert!(!is_refusal("`a::f`: no derivative for `dropout`"));
+        assert!(!is_refusal("assertion failed (at a.rs:3:4)"));
     }
 }

@@ -15,6 +15,9 @@ mod unpack;
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 
+/// How the variables begin that `.cargo/unset.toml` sets in the place of a set-up.
+pub(crate) const UNSET: &str = "(not set up:";
+
 /// Runs all steps.
 pub(crate) fn run() -> Result<()> {
     let cache = cache()?;
