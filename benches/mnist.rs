@@ -57,8 +57,12 @@ fn main() {
         let output = child.output().expect("this program can run itself");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let line = text.lines().last().unwrap_or_default();
-        let figures: Value = serde_json::from_str(line)
-            .unwrap_or_else(|e| panic!("stage `{name}` gave no figures ({e}): {}", String::from_utf8_lossy(&output.stderr)));
+        let figures: Value = serde_json::from_str(line).unwrap_or_else(|e| {
+            panic!(
+                "stage `{name}` gave no figures ({e}): {}",
+                String::from_utf8_lossy(&output.stderr)
+            )
+        });
         println!(
             "{name:28} time {:.3} of native   allocated {:>9} B   peak {:>9} B (native {} B)",
             figures["ratio"].as_f64().unwrap_or(f64::NAN),

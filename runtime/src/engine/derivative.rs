@@ -383,7 +383,16 @@ fn differentiate(
 ) -> Result<Joint, Error> {
     vjp(graph, active, seeded, oracle).map_err(|(error, loc)| {
         let at = loc.map(|l| format!(" (at {l})")).unwrap_or_default();
-        Error::new(format!("`{name}` cannot be differentiated: {error}{at}"))
+        if error.op != "tape.vjp" {
+            return Error::new(format!("`{name}` cannot be differentiated: {error}{at}"));
+        }
+        let tape = |v: &Value| *graph.ty(*v) == Type::Tape;
+        let taped = graph.insts.iter().filter(|i| i.results.iter().any(tape));
+        let ops: Vec<String> = taped.map(|i| format!("`{}`", i.op)).collect();
+        Error::new(format!(
+            "`{name}` cannot be differentiated again: LibTorch itself differentiates {}, and only once{at}",
+            ops.join(", ")
+        ))
     })
 }
 

@@ -27,7 +27,9 @@ struct Step {
 /// The thread that evaluates, which alone holds the decoded code.
 static EVALUATOR: LazyLock<Mutex<Result<mpsc::Sender<Step>, String>>> = LazyLock::new(|| {
     let (steps, work) = mpsc::channel::<Step>();
-    let thread = std::thread::Builder::new().name("cotangent-evaluator".into()).stack_size(STACK);
+    let thread = std::thread::Builder::new()
+        .name("cotangent-evaluator".into())
+        .stack_size(STACK);
     let started = thread.spawn(move || {
         let mut archive = None;
         for Step {
@@ -46,7 +48,11 @@ static EVALUATOR: LazyLock<Mutex<Result<mpsc::Sender<Step>, String>>> = LazyLock
             let _ = done.send(grown.map(|()| program));
         }
     });
-    Mutex::new(started.map(|_| steps).map_err(|e| format!("cannot start a thread: {e}")))
+    Mutex::new(
+        started
+            .map(|_| steps)
+            .map_err(|e| format!("cannot start a thread: {e}")),
+    )
 });
 
 /// Evaluates a program one decision further.

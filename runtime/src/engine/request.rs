@@ -18,6 +18,10 @@ static BY_KEY: LazyLock<Mutex<HashMap<String, &'static Function>>> = LazyLock::n
 /// Finds a function in the program's artifact. The pass looks for calls of this symbol.
 #[inline(never)]
 #[unsafe(no_mangle)]
+#[allow(
+    clippy::not_unsafe_ptr_arg_deref,
+    reason = "only `request` calls it; safe, so that macro-made code can be"
+)]
 pub extern "C-unwind" fn cotangent_request(
     description: *const u8,
     description_len: usize,

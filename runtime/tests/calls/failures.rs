@@ -16,7 +16,7 @@ fn a_shape_mismatch_has_the_native_text_on_every_path() {
     let native = headline(&random(0, &[4, 5]).f_matmul(&bad).unwrap_err().to_string());
     let function = compiled_net();
     for _ in 0..3 {
-        let direct = vjp::<Tensor>(function, &[&&x, &&w, &&bad]).err().expect("an error");
+        let direct = vjp::<Tensor>(function, &[&&x, &&w, &&bad]).expect_err("an error");
         let attached = autograd::<Tensor>(function, &[&&leaf(&x), &&leaf(&w), &&leaf(&bad)]);
         for error in [direct, attached.expect_err("an error")] {
             assert!(error.to_string().contains(&native), "{error} does not say: {native}");
@@ -37,8 +37,7 @@ fn raising_the_error_goes_on_with_the_panic_of_the_function() {
     let native = text(&|| drop(net(&x, &w, &bad)));
     let compiled = text(&|| {
         vjp::<Tensor>(compiled_net(), &[&&x, &&w, &&bad])
-            .err()
-            .expect("an error")
+            .expect_err("an error")
             .raise()
     });
     assert_eq!(native, compiled);

@@ -43,3 +43,26 @@ fn a_gradient_that_depends_on_the_seed_alone_is_differentiable_for_the_seed() {
         }),
     );
 }
+
+#[test]
+fn an_op_that_libtorch_differentiates_has_a_first_derivative_and_no_silent_second() {
+    assert!(
+        cotangent_graph::ops::Op::named("i0").own.is_none(),
+        "the test needs an op without a rule"
+    );
+    let function = compiled_bessel();
+    let (x, a) = (leaf(&random(1, &[3])), leaf(&random(1, &[3])));
+    let y: Tensor = autograd(function, &[&&x]).unwrap();
+    y.sum(Kind::Double).backward();
+    bessel(&a).sum(Kind::Double).backward();
+    same(&x.grad(), &a.grad());
+
+    let y: Tensor = autograd(function, &[&&x]).unwrap();
+    let text = Tensor::f_run_backward(&[y.sum(Kind::Double)], &[&x], true, true)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        text.contains("cannot be differentiated again") && text.contains("`i0`"),
+        "{text}"
+    );
+}

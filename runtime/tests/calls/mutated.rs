@@ -45,7 +45,7 @@ fn a_leaf_that_requires_grad_is_refused_with_native_words_and_untouched() {
     let native = s.shallow_clone().f_mul_(&Tensor::from(0.9)).unwrap_err().to_string();
     for error in [
         autograd::<Tensor>(compiled_decay(), &[&&s, &&x]).unwrap_err(),
-        vjp::<Tensor>(compiled_decay(), &[&&s, &&x]).err().expect("an error"),
+        vjp::<Tensor>(compiled_decay(), &[&&s, &&x]).expect_err("an error"),
     ] {
         assert!(
             error.to_string().contains(&headline(&native)),

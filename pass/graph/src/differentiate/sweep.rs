@@ -77,7 +77,8 @@ fn varied(graph: &Graph, wrt: &[Value]) -> Vec<bool> {
             .iter()
             .for_each(|a| a.for_each_value(&mut |v| depends |= varied[v.index()]));
         for r in &inst.results {
-            varied[r.index()] = depends && carries(graph.ty(*r));
+            // What is read from a tape varies with what the taped op read.
+            varied[r.index()] = depends && (carries(graph.ty(*r)) || *graph.ty(*r) == Type::Tape);
         }
     }
     varied
@@ -228,14 +229,28 @@ pub(super) fn opaque(cx: &mut Vjp<'_>) -> Result<(), RuleError> {
     if targets.iter().any(|(_, _, v)| !cx.graph.ty(*v).is_tensor()) {
         return Err(cx.error(NO_FLOAT));
     }
-    let tape = cx.graph.fresh(Type::Tape);
-    let forward = &mut cx.graph.insts[cx.at];
-    forward.results.push(tape);
     let places = targets.iter().flat_map(|(i, k, _)| [*i as i64, *k as i64]);
-    forward.args.push(Arg::Ints(places.map(Arg::Int).collect()));
+    let places = Arg::Ints(places.map(Arg::Int).collect());
+    let mut bars = cx.bars.clone();
+    let is_tape = |v: &&Value| *cx.graph.ty(**v) == Type::Tape;
+    let tape = match cx.results.last().filter(is_tape).copied() {
+        // Where a derivative is differentiated, the op has left a tape already.
+        Some(tape) if cx.args.last() == Some(&places) => {
+            bars.pop();
+            tape
+        }
+        Some(_) => return Err(cx.error("LibTorch's derivative of it was taken for other arguments before")),
+        None => {
+            let tape = cx.graph.fresh(Type::Tape);
+            let forward = &mut cx.graph.insts[cx.at];
+            forward.results.push(tape);
+            forward.args.push(places);
+            tape
+        }
+    };
 
     let types = targets.iter().map(|(_, _, v)| cx.graph.ty(*v).clone()).collect();
-    let args = vec![Arg::Value(tape), Arg::List(cx.bars.clone())];
+    let args = vec![Arg::Value(tape), Arg::List(bars)];
     let got = cx.graph.push(Op::named("tape.vjp"), args, types, cx.loc.clone());
     for ((i, k, _), v) in targets.into_iter().zip(got) {
         cx.given.entry((i, k)).or_default().push(v);
