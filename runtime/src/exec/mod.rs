@@ -286,14 +286,14 @@ impl<'a> Frame<'a> {
     }
 
     fn is_input(&self, slot: usize) -> bool {
-        self.lowered.inputs.contains(&Place::Slot(slot))
+        slot < self.lowered.borrowed
     }
 }
 
 impl Drop for Frame<'_> {
     fn drop(&mut self) {
-        for (k, raw) in self.slots.iter().enumerate() {
-            if raw.is_null() || self.is_input(k) {
+        for (k, raw) in self.slots.iter().enumerate().skip(self.lowered.borrowed) {
+            if raw.is_null() {
                 continue;
             }
             // SAFETY: after a call, a slot that is not an input is null or owns what its kind says.

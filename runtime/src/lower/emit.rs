@@ -34,6 +34,7 @@ impl<'p> Emitter<'p> {
                 text: String::new(),
                 scalars: vec![],
                 slots: vec![],
+                borrowed: 0,
                 floats: 0,
                 inputs: vec![],
                 outputs: vec![],
@@ -52,6 +53,7 @@ impl<'p> Emitter<'p> {
             let place = emitter.place(input.value, "input")?;
             emitter.out.inputs.push(place);
         }
+        emitter.out.borrowed = emitter.out.slots.len();
         Ok(emitter)
     }
 
