@@ -101,6 +101,17 @@ at::Tensor *cotangent_meta_tensor(const int64_t *shape, int32_t rank, int32_t ki
   return made;
 }
 
+/// Has the result the kind and shape that were inferred for it? Returns non-zero if not.
+int32_t cotangent_differs(const at::Tensor *x, int32_t kind, const int64_t *shape, int32_t rank) {
+  at::IntArrayRef want(shape, rank);
+  if (x->defined() && x->scalar_type() == at::ScalarType(kind) && x->sizes() == want) {
+    return 0;
+  }
+  fail("a result has another shape or kind than LibTorch tells for tensors without data: it depends on values, which "
+       "Cotangent does not compile");
+  return 1;
+}
+
 /// Does the tensor have a grad_fn?
 int32_t cotangent_has_grad_fn(const at::Tensor *x) { return x->defined() && x->grad_fn() != nullptr; }
 

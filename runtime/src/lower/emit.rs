@@ -186,6 +186,9 @@ impl<'p> Emitter<'p> {
             return Ok(());
         }
         self.take_results(at, results, &out);
+        if step.op.own.is_none() {
+            results.iter().for_each(|r| self.check_type(at, *r));
+        }
         self.bump_versions(step);
         Ok(())
     }
@@ -221,6 +224,22 @@ impl<'p> Emitter<'p> {
         if let Some(r) = results.last() {
             self.check_handle(at, &format!("%v{}", r.0));
         }
+    }
+
+    /// Shapes of ops without a shape rule of ours come from LibTorch's Meta device, which cannot know shapes that depend
+    /// on values: leaves if it was wrong.
+    fn check_type(&mut self, at: usize, v: Value) {
+        let Type::Tensor(Some(ty)) = self.ty(v) else { return };
+        let shape: Vec<String> = ty.shape.iter().map(|n| format!("i64 {n}")).collect();
+        let shape = self.constant("i64", &shape);
+        let args = [
+            format!("ptr %v{}", v.0),
+            format!("i32 {}", ty.kind as i32),
+            format!("ptr {shape}"),
+            format!("i32 {}", ty.rank()),
+        ];
+        let differs = self.call("i32", "cotangent_differs", &args);
+        self.check_zero(at, &differs);
     }
 
     fn open_tape(&mut self, tape: Value, step: &Step) -> String {
