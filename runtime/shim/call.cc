@@ -1,5 +1,6 @@
 //! Calls LibTorch's C functions without compiled code, and small facts that torch-sys has no function for.
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -9,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <mutex>
+#include <utility>
 
 extern thread_local char *torch_last_err;
 
@@ -99,6 +102,26 @@ at::Tensor *cotangent_meta_tensor(const int64_t *shape, int32_t rank, int32_t ki
     made = new at::Tensor(at::empty(at::IntArrayRef(shape, rank), options));
   });
   return made;
+}
+
+/// The state of LibTorch's default generator, for `cotangent_generator_restore`, which takes it back; null on failure.
+at::Tensor *cotangent_generator_state() {
+  at::Tensor *state = nullptr;
+  protect([&] {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    std::lock_guard<std::mutex> lock(generator.mutex());
+    state = new at::Tensor(generator.get_state());
+  });
+  return state;
+}
+
+void cotangent_generator_restore(at::Tensor *state) {
+  protect([&] {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    std::lock_guard<std::mutex> lock(generator.mutex());
+    generator.set_state(*state);
+  });
+  delete state;
 }
 
 /// Has the result the kind and shape that were inferred for it? Returns non-zero if not.

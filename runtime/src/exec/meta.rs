@@ -7,8 +7,10 @@ use cotangent_graph::ir::{Arg, TensorType, Type, Value};
 use cotangent_graph::ops::{Op, ShapeError};
 use std::collections::HashMap;
 use tch::{Device, Tensor};
+use torch_sys::C_tensor;
 
-/// Asks LibTorch: on the Meta device, and where an op does not know that device, on zeros.
+/// Asks LibTorch: on the Meta device, and where an op does not know that device, on made-up values. LibTorch's
+/// generator is left as it was.
 pub struct Meta;
 
 impl ShapeOracle for Meta {
@@ -29,11 +31,12 @@ impl ShapeOracle for Meta {
             }
             call_op(op, args, &|v| tensors.get(&v))?.iter().map(type_of).collect()
         };
-        match on(&meta_tensor) {
-            // Running a random op for its shape would draw from the program's generator.
-            Err(message) if !op.facts.random => on(&zeros).map_err(|_| ShapeError(message)),
-            outcome => outcome.map_err(ShapeError),
+        if let Ok(types) = on(&meta_tensor) {
+            return Ok(types);
         }
+        let _restore = op.facts.random.then(Generator::keep);
+        // Zeros are indices and sizes that fit. Some ops want weights that do not vanish, or a definite matrix.
+        on(&zeros).or_else(|message| on(&ones).or_else(|_| on(&identities)).map_err(|_| ShapeError(message)))
     }
 }
 
@@ -50,7 +53,45 @@ fn meta_tensor(t: &TensorType) -> Result<Tensor, String> {
 }
 
 fn zeros(t: &TensorType) -> Result<Tensor, String> {
-    Tensor::f_zeros(&t.shape, (kind::to_tch(t.kind), Device::Cpu)).map_err(|e| e.to_string())
+    Tensor::f_zeros(&t.shape, options(t)).map_err(|e| e.to_string())
+}
+
+fn ones(t: &TensorType) -> Result<Tensor, String> {
+    Tensor::f_ones(&t.shape, options(t)).map_err(|e| e.to_string())
+}
+
+fn options(t: &TensorType) -> (tch::Kind, Device) {
+    (kind::to_tch(t.kind), Device::Cpu)
+}
+
+/// Identity matrices, where the tensor is square.
+fn identities(t: &TensorType) -> Result<Tensor, String> {
+    match t.shape[..] {
+        [.., m, n] if m == n => {
+            let one = Tensor::f_eye(n, options(t)).and_then(|one| one.f_expand(&t.shape, false));
+            one.and_then(|one| one.f_contiguous()).map_err(|e| e.to_string())
+        }
+        _ => ones(t),
+    }
+}
+
+/// Puts LibTorch's generator back when dropped.
+struct Generator(*mut C_tensor);
+
+impl Generator {
+    fn keep() -> Self {
+        // SAFETY: no precondition; null on failure.
+        Self(unsafe { shim::cotangent_generator_state() })
+    }
+}
+
+impl Drop for Generator {
+    fn drop(&mut self) {
+        if !self.0.is_null() {
+            // SAFETY: the state is ours to give back.
+            unsafe { shim::cotangent_generator_restore(self.0) };
+        }
+    }
 }
 
 fn type_of(x: &Tensor) -> Result<TensorType, String> {

@@ -41,6 +41,8 @@ unsafe extern "C" {
     pub(crate) fn cotangent_bump_version(x: *mut C_tensor);
     pub(crate) fn cotangent_call(code: *const (), words: *const u64, doubles: *const f64) -> *mut ();
     pub(crate) fn cotangent_meta_tensor(shape: *const i64, rank: i32, kind: i32) -> *mut C_tensor;
+    pub(crate) fn cotangent_generator_state() -> *mut C_tensor;
+    pub(crate) fn cotangent_generator_restore(state: *mut C_tensor);
     pub(crate) fn cotangent_has_grad_fn(x: *const C_tensor) -> i32;
 }
 

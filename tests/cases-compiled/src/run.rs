@@ -55,9 +55,9 @@ fn attempt(case: &Case, way: &mut Option<Way>) -> Result<(), Outcome> {
     let wrt: Vec<Value> = case.wrt().iter().map(|i| built.graph.inputs[*i].value).collect();
 
     canonicalize(&mut built.graph, &Meta).map_err(|(e, _)| refused(e))?;
+    let effects = functional(&mut built.graph, &wrt)?;
     let own = built.graph.insts.iter().all(|i| i.op.own.is_some());
     *way = Some(if own { Way::Own } else { Way::Opaque });
-    let effects = functional(&mut built.graph, &wrt)?;
 
     let no_derivative = case.has(Flag::NoDerivative);
     let mut seeded: Vec<bool> = built

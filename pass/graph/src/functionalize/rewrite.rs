@@ -15,6 +15,9 @@ use crate::ops::{Op, Rule};
 use crate::specialize::InputInfo;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Ops whose in-place form LibTorch differentiates in another way than their functional form, or not at all.
+const OTHER_DERIVATIVE: &[&str] = &["acosh_", "asinh_", "atanh_", "selu_"];
+
 pub(super) type Outcome<T> = Result<T, FunctionalizeError>;
 
 /// The state of the walk.
@@ -118,6 +121,9 @@ impl Rewriter<'_> {
                 inst.op
             )));
         };
+        if OTHER_DERIVATIVE.contains(&inst.op.name) && tensor(&inst.args[0]).is_some_and(|v| self.varied.contains(&v)) {
+            return Err(self.other_derivative(&inst));
+        }
         let news = self.emit(twin.op, twin.args(&inst.args))?;
         // `full_like` has a derivative for the number alone.
         let constant = matches!(twin.op.own.map(|o| o.rule), Some(Rule::Constant));
@@ -143,13 +149,17 @@ impl Rewriter<'_> {
         let varies = |a: &Arg| tensor(a).is_some_and(|v| self.varied.contains(&v));
         let passes_through = inst.op.name.starts_with("logical_") && varies(&inst.args[0]);
         if passes_through || inst.args[1..].iter().any(varies) {
-            let twin = inst.op.name.trim_end_matches('_');
-            return Err(self.error(format!(
-                "LibTorch's derivative of `{}` is not that of `{twin}`; use `{twin}`, which returns a new tensor",
-                inst.op
-            )));
+            return Err(self.other_derivative(inst));
         }
         Ok(())
+    }
+
+    fn other_derivative(&self, inst: &Inst) -> FunctionalizeError {
+        let twin = inst.op.name.trim_end_matches('_');
+        self.error(format!(
+            "LibTorch's derivative of `{}` is not that of `{twin}`; use `{twin}`, which returns a new tensor",
+            inst.op
+        ))
     }
 
     /// `new` as what overwrites `target`: where the old value varies, its cotangent is zero from here on, as it is in

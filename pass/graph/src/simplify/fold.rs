@@ -152,9 +152,15 @@ impl Context<'_> {
         Some(Rewrite::Args(vec![x.into(), Arg::ints(&both?)]))
     }
 
+    /// A tensor that an instruction made. An input may lie in memory in any way, and a copy of it in another; some
+    /// kernels treat NaNs differently then.
+    fn made(&self, i: usize) -> Option<Value> {
+        self.x(i).filter(|x| self.maker(*x).is_some())
+    }
+
     /// The scalar operand is neutral.
     fn scalar(&self, neutral: f64) -> Option<Rewrite> {
-        let x = self.x(0)?;
+        let x = self.made(0)?;
         is_neutral(self.inst.args.get(1)?, neutral, self.graph.tensor(x).kind).then_some(Rewrite::By(x))
     }
 
@@ -167,7 +173,7 @@ impl Context<'_> {
             "full" | "full_like" => maker.args.get(1)?.clone(),
             _ => return None,
         };
-        let x = self.x(1 - i)?;
+        let x = self.made(1 - i)?;
         is_neutral(&fill, neutral, self.graph.tensor(x).kind).then_some(Rewrite::By(x))
     }
 
