@@ -2,10 +2,12 @@
 
 use super::table;
 use crate::ir::{Arg, Kind};
-use crate::ops::Rule::{Constant, Linear};
+use crate::ops::Rule::{Constant, Linear, Unsupported};
 use crate::ops::formula::{grads, op, rule};
 use crate::ops::shapes::{Inferred, like, one, predicate, scalar};
 use crate::ops::{Infer, constant_ints};
+
+const RANDOM: &str = "LibTorch has none either; call it on `detach()` of its argument";
 
 table! {
     "eq": predicate, Constant, "2x3 1.5";
@@ -30,7 +32,9 @@ table! {
     "zeros_like": like, Constant, "2x3";
     "ones_like": like, Constant, "2x3";
     "empty_like": like, Constant, "";
-    "bernoulli_p": like, Constant, "";
+    "bernoulli_p": like, Unsupported(RANDOM), "";
+    "randint_like": like, Unsupported(RANDOM), "";
+    "randint_like_low_dtype": like, Unsupported(RANDOM), "";
     "rand_like": like, Constant, "";
     "randn_like": like, Constant, "";
     "zeros": |cx| filled(cx, 0), Constant, "[2,3] f64 cpu";

@@ -25,5 +25,5 @@ fn dropout<'m>(m: &'m Rewrite<'_>) -> Term<'m> {
     }
     // `bernoulli_p` reads only the shape and kind of its argument. It fills an empty tensor like it in place, which is
     // what dropout does, so generator and mask are the same.
-    x * (op!(bernoulli_p(x, 1.0 - p)) / (1.0 - p))
+    x * (op!(bernoulli_p(op!(detach(x)), 1.0 - p)) / (1.0 - p))
 }
