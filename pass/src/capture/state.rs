@@ -82,7 +82,7 @@ impl State {
                 records.push((entry.metadata()?.modified()?, record));
             }
         }
-        records.sort_by(|a, b| b.0.cmp(&a.0));
+        records.sort_by_key(|(modified, _)| std::cmp::Reverse(*modified));
         Ok(records.into_iter().map(|(_, record)| record).collect())
     }
 

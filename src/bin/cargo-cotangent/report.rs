@@ -5,7 +5,7 @@ use crate::options::{Emit, Explain};
 use crate::{artifacts, stages};
 use anyhow::{Context, Result};
 use cotangent_graph::explain::{Explanation, explain as explanation};
-use cotangent_graph::ir::Loc;
+use cotangent_graph::ir::{Graph, Inst, Loc};
 use cotangent_graph::program::{Program, Tree};
 use serde::Serialize;
 use std::fmt::{self, Display, Formatter};
@@ -66,14 +66,15 @@ struct Overview {
     /// Parameters, as `name: type`, and whether a cotangent is asked for.
     parameters: Vec<(String, bool)>,
     result: String,
-    /// Ways through the function that decisions on run-time scalars lead to.
-    ways: Vec<Vec<Step>>,
+    /// Operations on tensors, once for all ways that have the same: how many ways, and the operations. Decisions on
+    /// run-time scalars lead to them.
+    ways: Vec<(usize, Vec<Step>)>,
     /// Ways that end in a panic of the function's own.
     panics: usize,
 }
 
 /// An operation.
-#[derive(Serialize)]
+#[derive(PartialEq, Eq, Serialize)]
 struct Step {
     text: String,
     at: Option<String>,
@@ -82,19 +83,14 @@ struct Step {
 impl Overview {
     fn of(program: &Program) -> Result<Overview> {
         let description = Description::of(program)?;
-        let ways = program.leaves.iter().map(|leaf| {
-            // Reads of arguments and arithmetic on sizes are bookkeeping; what a reader looks for are the tensors.
-            let tensors = leaf
-                .graph
-                .insts
-                .iter()
-                .filter(|i| i.results.iter().any(|r| leaf.graph.ty(*r).is_tensor()));
-            let step = |inst: &cotangent_graph::ir::Inst| Step {
-                text: inst.op.to_string(),
-                at: inst.loc.as_ref().map(Loc::to_string),
-            };
-            tensors.filter(|i| !i.op.name.starts_with("host.")).map(step).collect()
-        });
+        let mut ways: Vec<(usize, Vec<Step>)> = Vec::new();
+        for leaf in &program.leaves {
+            let steps = steps(&leaf.graph);
+            match ways.iter_mut().find(|(_, known)| *known == steps) {
+                Some((count, _)) => *count += 1,
+                None => ways.push((1, steps)),
+            }
+        }
         Ok(Overview {
             function: program.key.clone(),
             at: format!("{}:{}", description.file, description.line),
@@ -104,10 +100,25 @@ impl Overview {
                 .map(|p| (format!("{}: {}", p.name, p.ty), p.wrt))
                 .collect(),
             result: description.ret,
-            ways: ways.collect(),
+            ways,
             panics: panics(&program.tree),
         })
     }
+}
+
+/// The operations on tensors. Reads of arguments and arithmetic on sizes are bookkeeping, and left out.
+fn steps(graph: &Graph) -> Vec<Step> {
+    let makes_tensor = |inst: &&Inst| inst.results.iter().any(|r| graph.ty(*r).is_tensor());
+    let tensors = graph
+        .insts
+        .iter()
+        .filter(makes_tensor)
+        .filter(|i| !i.op.name.starts_with("host."));
+    let step = |inst: &Inst| Step {
+        text: inst.op.to_string(),
+        at: inst.loc.as_ref().map(Loc::to_string),
+    };
+    tensors.map(step).collect()
 }
 
 fn panics(tree: &Tree) -> usize {
@@ -127,12 +138,13 @@ impl Display for Overview {
             writeln!(f, "  {parameter}{}", if *wrt { "  (differentiated)" } else { "" })?;
         }
         writeln!(f, "  -> {}", self.result)?;
-        for (k, way) in self.ways.iter().enumerate() {
-            match self.ways.len() {
-                1 => writeln!(f, "\nOperations on tensors:")?,
-                n => writeln!(f, "\nWay {} of {n}, operations on tensors:", k + 1)?,
+        for (k, (ways, steps)) in self.ways.iter().enumerate() {
+            match (self.ways.len(), ways) {
+                (1, 1) => writeln!(f, "\nOperations on tensors:")?,
+                (1, n) => writeln!(f, "\nOperations on tensors, the same on {n} ways through the function:")?,
+                (_, n) => writeln!(f, "\nOperations on tensors, variant {} ({n} of the ways):", k + 1)?,
             }
-            for step in way {
+            for step in steps {
                 writeln!(f, "  {:<24} {}", step.text, step.at.as_deref().unwrap_or_default())?;
             }
         }
