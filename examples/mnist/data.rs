@@ -5,20 +5,20 @@ use std::path::{Path, PathBuf};
 use tch::{Kind, Tensor};
 
 /// Images as rows of 784 floats in 0..1, labels as one-hot rows of ten.
-pub struct Dataset {
+pub(crate) struct Dataset {
     /// What it is called.
-    pub name: String,
+    pub(crate) name: String,
     /// Training images, `[n, 784]`.
-    pub images: Tensor,
+    pub(crate) images: Tensor,
     /// Training labels, `[n, 10]`.
-    pub one_hot: Tensor,
+    pub(crate) one_hot: Tensor,
     test_images: Tensor,
     test_labels: Tensor,
 }
 
 impl Dataset {
     /// Loads the four files from a folder: the one given, or the one that `cargo xtask setup` fills.
-    pub fn load(folder: Option<&Path>, limit: Option<i64>) -> anyhow::Result<Self> {
+    pub(crate) fn load(folder: Option<&Path>, limit: Option<i64>) -> anyhow::Result<Self> {
         let (name, folder) = match folder {
             Some(f) => ("data set".to_string(), f.to_owned()),
             None => cached().context("no data set found; run `cargo xtask setup`, or name a folder with --data")?,
@@ -39,17 +39,17 @@ impl Dataset {
     }
 
     /// Number of training images.
-    pub fn train_len(&self) -> i64 {
+    pub(crate) fn train_len(&self) -> i64 {
         self.images.size()[0]
     }
 
     /// Number of test images.
-    pub fn test_len(&self) -> i64 {
+    pub(crate) fn test_len(&self) -> i64 {
         self.test_images.size()[0]
     }
 
     /// A permutation of the training images, the same for the same seed on every machine.
-    pub fn order(&self, seed: u64) -> Vec<i64> {
+    pub(crate) fn order(&self, seed: u64) -> Vec<i64> {
         let mut order: Vec<i64> = (0..self.train_len()).collect();
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         for i in (1..order.len()).rev() {
@@ -64,13 +64,13 @@ impl Dataset {
     }
 
     /// Copies of the images and labels of one batch.
-    pub fn batch(&self, rows: &[i64]) -> (Tensor, Tensor) {
+    pub(crate) fn batch(&self, rows: &[i64]) -> (Tensor, Tensor) {
         let rows = Tensor::from_slice(rows);
         (self.images.index_select(0, &rows), self.one_hot.index_select(0, &rows))
     }
 
     /// Fraction of the test images that a classifier gets right.
-    pub fn accuracy(&self, scores: impl Fn(&Tensor) -> Tensor) -> f64 {
+    pub(crate) fn accuracy(&self, scores: impl Fn(&Tensor) -> Tensor) -> f64 {
         let right = scores(&self.test_images).argmax(-1, false).eq_tensor(&self.test_labels);
         right.to_kind(Kind::Double).mean(Kind::Double).double_value(&[])
     }

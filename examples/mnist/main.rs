@@ -49,7 +49,7 @@ fn main() -> anyhow::Result<()> {
     let mut parameters = paths.map(|_| Parameters::new(0));
     // One step each outside of the clock: compiles, and warms every cache alike.
     for (path, p) in paths.into_iter().zip(&Parameters::three(0)) {
-        train::step(path, p, &data, &data.order(0)[..train::BATCH]);
+        let _ = train::step(path, p, &data, &data.order(0)[..train::BATCH]);
     }
     let mut history: Vec<[Epoch; 3]> = vec![];
     let mut max_param_diff = 0.0;

@@ -5,21 +5,21 @@ use tch::{Device, Kind, Tensor};
 
 /// `x` is `[batch, 784]`, `y` is `[batch, 10]`; the result is a 0-dim tensor.
 #[differentiable(wrt(w1, b1, w2, b2))]
-pub fn loss(x: &Tensor, y: &Tensor, w1: &Tensor, b1: &Tensor, w2: &Tensor, b2: &Tensor) -> Tensor {
+pub(crate) fn loss(x: &Tensor, y: &Tensor, w1: &Tensor, b1: &Tensor, w2: &Tensor, b2: &Tensor) -> Tensor {
     let h = (x.matmul(w1) + b1).relu();
     let d = h.matmul(w2) + b2 - y;
     (&d * &d).sum(Kind::Float) / (2.0 * x.size()[0] as f64)
 }
 
 /// Weights and biases of both layers.
-pub struct Parameters {
+pub(crate) struct Parameters {
     /// `w1 [784, 64]`, `b1 [64]`, `w2 [64, 10]`, `b2 [10]`.
-    pub tensors: [Tensor; 4],
+    pub(crate) tensors: [Tensor; 4],
 }
 
 impl Parameters {
     /// Uniform in ±1/√inputs, as LibTorch's linear layers start, from a seed.
-    pub fn new(seed: i64) -> Self {
+    pub(crate) fn new(seed: i64) -> Self {
         tch::manual_seed(seed);
         let uniform = |shape: &[i64], inputs: f64| {
             let bound = 1.0 / inputs.sqrt();
@@ -37,18 +37,18 @@ impl Parameters {
     }
 
     /// Three equal sets.
-    pub fn three(seed: i64) -> [Self; 3] {
+    pub(crate) fn three(seed: i64) -> [Self; 3] {
         [(); 3].map(|()| Self::new(seed))
     }
 
     /// Scores of ten classes for each row.
-    pub fn scores(&self, x: &Tensor) -> Tensor {
+    pub(crate) fn scores(&self, x: &Tensor) -> Tensor {
         let [w1, b1, w2, b2] = &self.tensors;
         tch::no_grad(|| (x.matmul(w1) + b1).relu().matmul(w2) + b2)
     }
 
     /// Gradient descent: `p -= rate * gradient`.
-    pub fn descend(&self, gradients: [Tensor; 4], rate: f64) {
+    pub(crate) fn descend(&self, gradients: [Tensor; 4], rate: f64) {
         tch::no_grad(|| {
             for (p, g) in self.tensors.iter().zip(gradients) {
                 let mut p = p.shallow_clone();
@@ -58,7 +58,7 @@ impl Parameters {
     }
 
     /// Largest absolute difference of an element from another set.
-    pub fn max_difference(&self, other: &Self) -> f64 {
+    pub(crate) fn max_difference(&self, other: &Self) -> f64 {
         let pairs = self.tensors.iter().zip(&other.tensors);
         tch::no_grad(|| {
             pairs
@@ -68,7 +68,7 @@ impl Parameters {
     }
 
     /// Panics if training has diverged: a ratio of times would mean nothing then.
-    pub fn assert_finite(&self) {
+    pub(crate) fn assert_finite(&self) {
         for t in &self.tensors {
             let finite = tch::no_grad(|| t.isfinite().all().int64_value(&[]));
             assert_eq!(finite, 1, "training has diverged");

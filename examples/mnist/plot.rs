@@ -5,7 +5,7 @@ use plotters::prelude::*;
 use std::path::Path;
 
 /// Draws both curves into an SVG file.
-pub fn draw(file: &Path, history: &[[Epoch; 3]]) -> anyhow::Result<()> {
+pub(crate) fn draw(file: &Path, history: &[[Epoch; 3]]) -> anyhow::Result<()> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)?;
     }

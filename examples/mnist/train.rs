@@ -7,13 +7,13 @@ use std::time::Instant;
 use tch::Tensor;
 
 /// Rows of a batch.
-pub const BATCH: usize = 128;
+pub(crate) const BATCH: usize = 128;
 /// Learning rate.
 const RATE: f64 = 0.05;
 
 /// Who makes the gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Path {
+pub(crate) enum Path {
     /// LibTorch's own autograd records the function and plays it back.
     Native,
     /// The compiled forward and pullback, called directly.
@@ -24,17 +24,17 @@ pub enum Path {
 
 /// Figures of one epoch.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Epoch {
+pub(crate) struct Epoch {
     /// Mean loss over the batches.
-    pub loss: f64,
+    pub(crate) loss: f64,
     /// Accuracy on the test set afterwards.
-    pub accuracy: f64,
+    pub(crate) accuracy: f64,
     /// Time for batches, forward, backward and update; the evaluation is not in it.
-    pub seconds: f64,
+    pub(crate) seconds: f64,
 }
 
 /// One step of gradient descent; gives the loss.
-pub fn step(path: Path, p: &Parameters, data: &Dataset, rows: &[i64]) -> Tensor {
+pub(crate) fn step(path: Path, p: &Parameters, data: &Dataset, rows: &[i64]) -> Tensor {
     let (x, y) = data.batch(rows);
     let [w1, b1, w2, b2] = &p.tensors;
     // Native gradients are taken without accumulation into `.grad`, which is the faster way for LibTorch too.
@@ -56,7 +56,7 @@ pub fn step(path: Path, p: &Parameters, data: &Dataset, rows: &[i64]) -> Tensor 
 }
 
 /// One pass over the training set; the rest of a last incomplete batch is left out.
-pub fn epoch(path: Path, p: &Parameters, data: &Dataset, seed: u64) -> Epoch {
+pub(crate) fn epoch(path: Path, p: &Parameters, data: &Dataset, seed: u64) -> Epoch {
     let order = data.order(seed + 1);
     let mut total = 0.0;
     let batches = order.chunks_exact(BATCH);
@@ -74,14 +74,14 @@ pub fn epoch(path: Path, p: &Parameters, data: &Dataset, seed: u64) -> Epoch {
 }
 
 /// Tensor storage that one step takes from LibTorch's allocator, after a first step that compiles.
-pub fn storage_per_step(path: Path, p: &Parameters, data: &Dataset) -> StorageUse {
+pub(crate) fn storage_per_step(path: Path, p: &Parameters, data: &Dataset) -> StorageUse {
     let order = data.order(0);
-    step(path, p, data, &order[..BATCH]);
+    let _ = step(path, p, data, &order[..BATCH]);
     measure_storage(|| drop(step(path, p, data, &order[..BATCH]))).1
 }
 
 /// The median.
-pub fn median(values: impl Iterator<Item = f64>) -> f64 {
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut v: Vec<f64> = values.collect();
     v.sort_by(f64::total_cmp);
     match v.len() {
