@@ -1,4 +1,5 @@
 //! What a call costs beside the work: a region of one op on a small tensor, against the op itself.
+#![allow(missing_docs, reason = "Criterion's macros write functions without documentation")]
 
 use cotangent::differentiable;
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -1,4 +1,5 @@
 //! One training step (forward, backward, update) of the MNIST model on random data, three ways.
+#![allow(missing_docs, reason = "Criterion's macros write functions without documentation")]
 
 use cotangent::differentiable;
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -105,7 +105,7 @@ impl Object {
                     .insert(end, (at + n - end, part(&cell, n, end - at, at + n - end)?));
             }
         }
-        if !(len == 0) {
+        if len != 0 {
             let stop = (end as usize).min(self.init.len());
             if (off as usize) < stop {
                 self.init[off as usize..stop].fill(false);
@@ -180,7 +180,7 @@ impl Object {
                 let (len, cell) = &self.cells[at];
                 Ok(match cell {
                     Cell::Host(v, o) => Read::Host(*v, o + (off - at) as i64),
-                    Cell::Sizes(v) if (off - at) % 8 == 0 && n == 8 => Read::Size(*v, (off - at) as i64 / 8),
+                    Cell::Sizes(v) if (off - at).is_multiple_of(8) && n == 8 => Read::Size(*v, (off - at) as i64 / 8),
                     Cell::Sizes(_) => return Err(Odd("part of a size")),
                     Cell::Val(v) if *at == off && *len == n => Read::Val(v.clone()),
                     Cell::Val(v) => Read::Within(v.clone(), off - at),

@@ -15,13 +15,18 @@ macro_rules! reference {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash)]
         pub(crate) struct $name<'c>(pub(super) $raw, PhantomData<&'c ()>);
+    };
+}
+/// A reference that some C functions give as null.
+macro_rules! nullable {
+    ($($name:ident, $raw:ty;)*) => {$(
         impl<'c> $name<'c> {
             /// Wraps a reference; null is `None`.
             pub(super) fn new(raw: $raw) -> Option<Self> {
                 (!raw.is_null()).then_some(Self(raw, PhantomData))
             }
         }
-    };
+    )*};
 }
 reference!(/// A value: constant, function, instruction.
     V, LLVMValueRef);
@@ -31,6 +36,7 @@ reference!(/// A basic block.
     B, LLVMBasicBlockRef);
 reference!(/// Metadata.
     M, LLVMMetadataRef);
+nullable!(V, LLVMValueRef; B, LLVMBasicBlockRef; M, LLVMMetadataRef;);
 
 /// One method per C function that takes a reference first and numbers after it.
 macro_rules! wrap {

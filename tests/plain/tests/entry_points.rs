@@ -1,6 +1,11 @@
 //! Modules of entry points for all kinds of signatures: they type-check in a crate that forbids unsafe code, and without
 //! the pass every call says so, naming the function and the command.
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::boxed_local,
+    clippy::if_same_then_else,
+    reason = "the signatures are what is tested, the bodies do nothing of use"
+)]
 
 use cotangent::{Differentiable, Error, differentiable};
 use tch::{Kind, Tensor};
