@@ -116,8 +116,10 @@ fn write(file: &Path, text: &str) -> Result<()> {
 fn build(package: &Path) -> Result<()> {
     let mut command = cargo_command();
     command
-        .args(["cotangent", "test", "--no-run", "--manifest-path"])
+        .args(["cotangent", "test", "--manifest-path"])
         .arg(package.join("Cargo.toml"))
+        .args(["--", "--list"])
+        .stdout(Stdio::null())
         .current_dir(root())
         .env("CARGO_TARGET_DIR", target())
         .env("COTANGENT_KEEP_REFUSED", "1");
