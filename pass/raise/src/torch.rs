@@ -52,6 +52,9 @@ impl Eval<'_> {
             }
             "at_copy_" => {
                 let (to, from) = (self.tensor(&args[0])?, self.tensor(&args[1])?);
+                if !self.grad_enabled {
+                    self.may_write_without_grad(to)?;
+                }
                 let from = self.constant_under_no_grad(from)?;
                 self.emit(Op::named("copy_"), vec![Arg::Value(to), Arg::Value(from)], 1)?;
                 Ok(Val::Undef)
@@ -180,6 +183,11 @@ impl Eval<'_> {
         if op.facts.mutates.is_empty() {
             return Ok(call);
         }
+        for i in &op.facts.mutates {
+            if let Some(Arg::Value(target)) = call.get(*i) {
+                self.may_write_without_grad(*target)?;
+            }
+        }
         call.into_iter()
             .enumerate()
             .map(|(i, a)| match a {
@@ -189,6 +197,25 @@ impl Eval<'_> {
                 a => Ok(a),
             })
             .collect()
+    }
+
+    /// LibTorch keeps the derivative of a tensor that is written to under `no_grad` as if it had not been: only a tensor
+    /// that has none (a buffer of the caller, a constant) may be written to there.
+    fn may_write_without_grad(&mut self, target: Value) -> Flow<()> {
+        let made = self.trace.graph.insts.iter().find(|i| i.results.contains(&target));
+        let constant = made.is_some_and(|i| {
+            let reads_tensors =
+                i.op.params
+                    .iter()
+                    .any(|p| matches!(p.kind, ParamKind::Tensor | ParamKind::Tensors));
+            matches!(i.op.name, "host.tensor" | "detach") || (i.op.is_libtorch() && !reads_tensors)
+        });
+        if constant {
+            return Ok(());
+        }
+        self.refuse(
+            "a tensor that depends on others is written to under `no_grad`, which would leave its derivative wrong",
+        )
     }
 
     fn constant_under_no_grad(&mut self, v: Value) -> Flow<Value> {

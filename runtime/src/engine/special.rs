@@ -69,6 +69,15 @@ impl Special {
     ) -> Result<Self, Error> {
         let fail = |text: String| Error::new(format!("`{name}`: {text}"));
         refuse_symbols(&specialized.image).map_err(fail)?;
+        if let Some(p) = specialized
+            .constants
+            .iter()
+            .filter_map(|a| params.get(*a))
+            .find(|p| p.wrt)
+        {
+            let text = "is used where an op takes a constant (a probability, an epsilon): leave it out of `wrt(..)`";
+            return Err(fail(format!("cannot be differentiated: `{}` {text}", p.name)));
+        }
         let is =
             |i: &InputInfo, flag: fn(&Param) -> bool| i.place.and_then(|p| params.get(p.argument)).is_some_and(flag);
         let wrt = specialized.inputs.iter().filter(|i| is(i, |p| p.wrt));

@@ -309,6 +309,7 @@ fn rewritten(machine: &Machine, inputs: &[(Value, Place)]) -> (Graph, Effects) {
         inputs: inputs.iter().enumerate().map(info).collect(),
         prologue: Prologue::default(),
         image: ClosedImage::default(),
+        constants: vec![],
     };
     let effects = functionalize(&mut specialized, &[], &NoOracle).unwrap_or_else(|e| panic!("{e}\n{}", machine.graph));
     verify(&specialized.graph, Stage::Functional).unwrap_or_else(|e| panic!("{e}\n{}", specialized.graph));

@@ -52,6 +52,8 @@ pub(super) struct Closer<'a> {
     pub(super) env: HashMap<Value, Known>,
     /// Device of each tensor of the closed graph.
     pub(super) devices: HashMap<Value, i32>,
+    /// Arguments with floats that an op takes as a constant.
+    pub(super) constants: Vec<usize>,
     /// Place of the instruction at work.
     pub(super) loc: Option<Loc>,
 }
@@ -74,6 +76,7 @@ pub fn specialize(program: &Program, host: &dyn Host, oracle: &dyn ShapeOracle) 
         handles: HashMap::new(),
         env: HashMap::new(),
         devices: HashMap::new(),
+        constants: vec![],
         loc: None,
     };
     match closer.close(program) {
@@ -141,6 +144,7 @@ impl Closer<'_> {
             inputs: self.inputs,
             prologue: self.prologue,
             image,
+            constants: self.constants,
         })
     }
 

@@ -84,6 +84,13 @@ pub(super) enum Recipe {
 pub(super) struct Nodes(pub(super) Vec<Node>);
 
 impl Nodes {
+    /// The argument through which a float was read.
+    pub(super) fn float_argument(&self, id: usize) -> Option<usize> {
+        let node = &self.0[id];
+        let read = matches!(node.recipe, Recipe::Load(..)) && matches!(node.number.ty, ScalarType::Float(_));
+        node.argument.filter(|_| read)
+    }
+
     pub(super) fn add(&mut self, node: Node) -> Scalar {
         let number = node.number;
         self.0.push(node);

@@ -34,6 +34,8 @@ pub struct Specialized {
     pub prologue: Prologue,
     /// What the function leaves in memory.
     pub image: ClosedImage,
+    /// Arguments of the function with floats that an op takes as a constant: there is no derivative for them.
+    pub constants: Vec<usize>,
 }
 
 /// An input of a closed graph.

@@ -249,7 +249,7 @@ impl Closer<'_> {
     }
 
     /// The node and all that it is made from, in order, without those that are `done` and what only they need.
-    fn needed(&self, id: usize, done: impl Fn(&Node) -> bool) -> BTreeSet<usize> {
+    pub(super) fn needed(&self, id: usize, done: impl Fn(&Node) -> bool) -> BTreeSet<usize> {
         let (mut needed, mut open) = (BTreeSet::new(), vec![id]);
         while let Some(id) = open.pop() {
             let node = &self.nodes.0[id];

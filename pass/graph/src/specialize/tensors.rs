@@ -140,9 +140,16 @@ impl Closer<'_> {
         self.scalar_arg(arg, hint, open)
     }
 
-    /// A float.
+    /// A float parameter of an op (a probability, an epsilon). Rules and shapes take it as a constant: the
+    /// specialization holds for its value only, and no derivative passes through it.
     fn float_of(&mut self, arg: &Arg, open: &Graph) -> Result<Arg, Stop> {
         match self.number_arg(arg, open)? {
+            s @ Scalar::Node { id, .. } if matches!(s.ty(), ScalarType::Float(_)) => {
+                for n in self.needed(id, |_| false) {
+                    self.constants.extend(self.nodes.float_argument(n));
+                }
+                Ok(Arg::Float(self.fix(s)?.as_float()))
+            }
             s if matches!(s.ty(), ScalarType::Float(_)) => Ok(self.float_arg(s)),
             s => Ok(Arg::Float(self.fix(s)?.as_int() as f64)),
         }

@@ -47,6 +47,7 @@ pub(super) fn run(graph: Graph, options: &[&str]) -> Result<String, String> {
             slots: graph.inputs.len(),
         },
         image: ClosedImage::default(),
+        constants: vec![],
         graph,
     };
     let effects = match functionalize(&mut specialized, &wrt, &NoOracle) {
