@@ -10,10 +10,12 @@
 //!     (&d * &d).sum(Kind::Float) / (2.0 * x.size()[0] as f64)
 //! }
 //!
+//! # fn main() {
 //! # let [x, y, w, b] = [(); 4].map(|()| Tensor::new());
 //! let (value, cotangents) = loss::value_and_grad(&x, &y, &w, &b);
 //! println!("{value:?} {:?} {:?}", cotangents.w, cotangents.b);
 //! loss::autograd(&x, &y, &w, &b).backward();
+//! # }
 //! ```
 //!
 //! Build with `cargo cotangent build`. In a plain build the function itself works, and its derivatives say what to do.

@@ -103,7 +103,8 @@ pub(crate) fn build(task: &str, given: CargoArguments) -> Result<ExitCode> {
         command
     };
     let styled = styled(&arguments);
-    if arguments.value("--message-format").is_some() {
+    // Whoever wants Cargo's messages gets them as they are; documentation tests cannot be built apart from their run.
+    if arguments.value("--message-format").is_some() || arguments.has("--doc") {
         let status = cargo_command(task)
             .args(arguments.all())
             .status()
@@ -147,7 +148,9 @@ pub(crate) fn build(task: &str, given: CargoArguments) -> Result<ExitCode> {
         // The build has been reported already.
         second.arg("--quiet");
     }
-    finish(second.args(arguments.all()).status().context("cannot run Cargo")?)
+    let status = second.args(arguments.all()).status().context("cannot run Cargo")?;
+    show_failures(&state, &project.root, styled)?;
+    finish(status)
 }
 
 /// The Cargo that called, or the one on the path.

@@ -35,7 +35,10 @@ impl Settings {
         };
         let rpath = format!("link-arg=-Wl,-rpath,{}", lib.display());
         let mut build = Table::new();
-        build.insert("rustflags".into(), Value::Array(vec!["-C".into(), rpath.into()]));
+        // Documentation tests are programs too.
+        for tool in ["rustflags", "rustdocflags"] {
+            build.insert(tool.into(), Value::Array(vec!["-C".into(), rpath.clone().into()]));
+        }
         let mut root = Table::new();
         root.insert("env".into(), env.into());
         root.insert("build".into(), build.into());
