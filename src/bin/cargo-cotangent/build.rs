@@ -11,8 +11,9 @@ use cotangent_pass::capture::{Failure, State, tool_identity};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus};
 
 /// The workspace that is built.
 pub(crate) struct Project {
@@ -158,11 +159,12 @@ fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-fn finish(status: std::process::ExitStatus) -> Result<ExitCode> {
-    match status.code() {
-        Some(code) => Ok(u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)),
-        None => bail!("Cargo was stopped: {status}"),
-    }
+fn finish(status: ExitStatus) -> Result<ExitCode> {
+    // A program that `cargo run` runs takes Cargo's place; a signal that ends it is told as shells do.
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    Ok(code
+        .and_then(|code| u8::try_from(code).ok())
+        .map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 /// Sets up the linker's folder: this program under the linker's name, no programs of other tools, no old failures.
