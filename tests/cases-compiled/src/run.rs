@@ -146,6 +146,7 @@ fn functional(graph: &mut Graph, wrt: &[Value]) -> Result<Effects, Outcome> {
         graph: graph.clone(),
         prologue: Prologue::default(),
         image: ClosedImage::default(),
+        constants: vec![],
     };
     let effects = functionalize(&mut specialized, wrt, &Meta).map_err(refused)?;
     *graph = specialized.graph;

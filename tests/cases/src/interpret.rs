@@ -49,6 +49,7 @@ fn functional(built: &mut CaseGraph, wrt: &[usize]) -> Result<Effects, Outcome> 
         inputs: vec![],
         prologue: Prologue::default(),
         image: ClosedImage::default(),
+        constants: vec![],
     };
     let wrt: Vec<ir::Value> = wrt.iter().map(|i| specialized.graph.inputs[*i].value).collect();
     let effects = functionalize(&mut specialized, &wrt, &Shapes).map_err(|e| Outcome::Refused(e.to_string()))?;
