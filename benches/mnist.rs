@@ -35,7 +35,8 @@ const STAGES: [(&str, &str, bool); 5] = [
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
-    let small = args.iter().any(|a| a == "--small" || a == "--test");
+    // `cargo test` runs benches to see that they work: without `--bench`.
+    let small = !args.iter().any(|a| a == "--bench");
     if let Some(i) = args.iter().position(|a| a == "--stage") {
         let on = |switch: &str| args[i + 1].split(',').any(|s| s == switch);
         set_plan_options(PlanOptions {
@@ -51,8 +52,8 @@ fn main() {
     for (name, switches, selected) in STAGES {
         let mut child = Command::new(std::env::current_exe().expect("this program has a path"));
         child.args(["--stage", switches, &selected.to_string()]);
-        if small {
-            child.arg("--small");
+        if !small {
+            child.arg("--bench");
         }
         let output = child.output().expect("this program can run itself");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -23,7 +23,8 @@ pub(crate) fn test(arguments: &[OsString]) -> Result<()> {
         ["test", "--package", "cotangent", "--features", "cli", "--bins"],
         arguments,
     )?;
-    cotangent(["test", "--package", "cotangent"], arguments)
+    cotangent(["test", "--package", "cotangent"], arguments)?;
+    cargo(["xtask", "cases", "tensors", "--from", "tests/tensors"], &[])
 }
 
 /// One bench by name, or all.
