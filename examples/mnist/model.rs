@@ -18,20 +18,19 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    /// Uniform in ±1/√inputs, as LibTorch's linear layers start, from a seed.
-    pub(crate) fn new(seed: i64) -> Self {
+    /// Weights from a normal distribution of standard deviation 0.05, biases zero, from a seed.
+    pub fn new(seed: i64) -> Self {
         tch::manual_seed(seed);
-        let uniform = |shape: &[i64], inputs: f64| {
-            let bound = 1.0 / inputs.sqrt();
-            let t = Tensor::rand(shape, (Kind::Float, Device::Cpu)) * (2.0 * bound) - bound;
+        let normal = |shape: &[i64], deviation: f64| {
+            let t = Tensor::randn(shape, (Kind::Float, Device::Cpu)) * deviation;
             t.set_requires_grad(true)
         };
         Self {
             tensors: [
-                uniform(&[784, 64], 784.0),
-                uniform(&[64], 784.0),
-                uniform(&[64, 10], 64.0),
-                uniform(&[10], 64.0),
+                normal(&[784, 64], 0.05),
+                normal(&[64], 0.0),
+                normal(&[64, 10], 0.05),
+                normal(&[10], 0.0),
             ],
         }
     }
