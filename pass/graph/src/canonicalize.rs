@@ -7,7 +7,7 @@
 //! table.
 
 use crate::differentiate::ShapeOracle;
-use crate::ir::{Arg, Graph, Inst, Loc, Value};
+use crate::ir::{Arg, Graph, Inst, Loc, Type, Value};
 use crate::ops::families::Rewrite;
 use crate::ops::{Op, Rule, RuleError};
 use std::collections::HashMap;
@@ -25,6 +25,9 @@ pub fn canonicalize(graph: &mut Graph, oracle: &dyn ShapeOracle) -> Result<(), (
         }
         let Some(Rule::Composite(decompose)) = inst.op.own.map(|o| o.rule) else {
             let moments = moments(&inst).to_vec();
+            if is_plain_product(graph, &inst) {
+                inst.op = Op::named("mm");
+            }
             graph.insts.push(inst);
             for v in moments {
                 if used(v, &todo, &graph.outputs) {
@@ -46,6 +49,12 @@ pub fn canonicalize(graph: &mut Graph, oracle: &dyn ShapeOracle) -> Result<(), (
         *output = *renamed.get(output).unwrap_or(output);
     }
     Ok(())
+}
+
+/// A `matmul` of two matrices is what LibTorch runs as `mm`, after it has looked at their ranks.
+fn is_plain_product(graph: &Graph, inst: &Inst) -> bool {
+    let matrix = |a: &Arg| matches!(a, Arg::Value(v) if matches!(graph.ty(*v), Type::Tensor(Some(t)) if t.rank() == 2));
+    inst.op.name == "matmul" && inst.args.iter().all(matrix)
 }
 
 /// The results that LibTorch takes for constants.

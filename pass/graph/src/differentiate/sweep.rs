@@ -282,7 +282,9 @@ fn fit(
             }
         }
         if !dims.is_empty() {
-            let args = vec![bar.into(), Arg::ints(&dims), Arg::Bool(true), Arg::None];
+            // Dimensions that the target lacks are summed away; those of extent one stay.
+            let keep = dims.len() > extra;
+            let args = vec![bar.into(), Arg::ints(&dims), Arg::Bool(keep), Arg::None];
             bar = emit(graph, oracle, Op::named("sum_dim_intlist"), args, loc.clone())?[0];
         }
         if graph.tensor(bar).shape != want.shape {
