@@ -4,6 +4,7 @@ use crate::capture::Bitcode;
 use crate::llvm::{Context, Locations, Module};
 use cotangent_graph::ir::Loc;
 use cotangent_graph::program::{Artifact, Refusal};
+use cotangent_graph::specialize::check;
 use cotangent_raise::archive::Archive;
 use cotangent_raise::code::{Func, Global, Loader, Signature, Symbol};
 use cotangent_raise::explore;
@@ -51,7 +52,8 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
             continue; // One instance of a generic function in several crates.
         }
         let program = explore::raise(&request, &library);
-        for r in explore::refusals(&program.tree) {
+        let underivable = check(&program, &selected(&program.description));
+        for r in explore::refusals(&program.tree).into_iter().chain(underivable) {
             raised.refusals.push(Refusal {
                 message: format!("cannot differentiate `{}`: {}", short(&program.key), r.message),
                 at: r.at,
@@ -71,6 +73,14 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
         Some(failure) => Err(failure),
         None => Ok(raised),
     }
+}
+
+/// Positions of the parameters that are differentiated for.
+fn selected(description: &str) -> Vec<usize> {
+    let json: serde_json::Value = serde_json::from_str(description).unwrap_or_default();
+    let params = json["params"].as_array().cloned().unwrap_or_default();
+    let wrt = params.iter().enumerate().filter(|(_, p)| p["wrt"] == true);
+    wrt.map(|(i, _)| i).collect()
 }
 
 /// The function's own name in its path.

@@ -51,6 +51,24 @@ impl Eval<'_> {
             "strlen" => return self.strlen(&args[0]),
             "free" => return self.c_free(&args[0]),
             "cotangent_stop_gradient_f64" | "cotangent_stop_gradient_f32" => return self.stop_gradient(&args[0], ret),
+            "cotangent_custom_vjp" => {
+                return self.refuse(
+                    "it calls a function with a rule of its own (`custom_vjp`), which a tensor function cannot use yet; \
+                     differentiate the parts around it, and call the rule's backward between them",
+                );
+            }
+            "cotangent_inactive" => {
+                return self.refuse(
+                    "it calls an inactive function, which a tensor function cannot use yet; detach the function's \
+                     arguments instead",
+                );
+            }
+            "cotangent_op" => {
+                return self.refuse(
+                    "it calls a kernel that stands for a known operation, which a tensor function cannot use yet; call \
+                     the operation of `tch`",
+                );
+            }
             "cotangent_request" if self.seeks_request => return self.read_request(&args),
             "cotangent_request" => {
                 return self.refuse(

@@ -1,0 +1,110 @@
+//! What cannot be raised is refused with the reason, and never differentiated wrongly.
+//! The crate is built so that refused functions fail when they are called.
+use cotangent::{custom_vjp, differentiable, inactive};
+use std::sync::atomic::{AtomicI64, Ordering};
+use tch::{Kind, Tensor};
+
+#[macro_use]
+#[path = "support.rs"]
+mod support;
+use support::*;
+
+/// The identity, with a cotangent that is cut to `[-1, 1]`.
+#[custom_vjp(forward = clip_forward, backward = clip_backward)]
+fn clip(x: &Tensor) -> Tensor {
+    x.shallow_clone()
+}
+
+fn clip_forward(x: &Tensor) -> (Tensor, ()) {
+    (x.shallow_clone(), ())
+}
+
+fn clip_backward((): (), seed: Tensor) -> Tensor {
+    seed.clamp(-1.0, 1.0)
+}
+
+#[differentiable]
+fn with_a_rule(x: &Tensor) -> Tensor {
+    (clip(x) * 100.0).sum(Kind::Double)
+}
+
+#[inactive]
+fn noise(x: &Tensor) -> Tensor {
+    x.sin()
+}
+
+#[differentiable]
+fn with_an_inactive_call(x: &Tensor) -> Tensor {
+    x * noise(x)
+}
+
+#[differentiable]
+fn printing(x: &Tensor) -> Tensor {
+    x.print();
+    x.exp()
+}
+
+static CALLS: AtomicI64 = AtomicI64::new(0);
+
+#[differentiable]
+fn counting(x: &Tensor) -> Tensor {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    x.exp()
+}
+
+#[differentiable]
+fn scaled_without_grad(x: &Tensor) -> Tensor {
+    let mut h = x.sin();
+    tch::no_grad(|| h *= 2.0);
+    h
+}
+
+#[differentiable]
+fn dropped(x: &Tensor, p: f64) -> Tensor {
+    x.dropout(p, true)
+}
+
+#[differentiable]
+fn by_contents(x: &Tensor) -> Tensor {
+    if x.sum(Kind::Double).double_value(&[]) > 0.0 { x.exp() } else { x.sin() }
+}
+
+fn refused<T>(result: Result<T, cotangent::Error>, reason: &str) {
+    let text = result.err().expect("a refusal").to_string();
+    assert!(text.contains("cannot be differentiated") && text.contains(reason), "{text}");
+}
+
+#[test]
+fn a_rule_of_its_own_is_refused_and_not_ignored() {
+    refused(with_a_rule::try_vjp(&r64(1, &[3])), "custom_vjp");
+}
+
+#[test]
+fn an_inactive_function_is_refused_and_not_ignored() {
+    refused(with_an_inactive_call::try_vjp(&r64(1, &[3])), "inactive");
+}
+
+#[test]
+fn output_of_a_tensor_is_refused() {
+    refused(printing::try_vjp(&r64(1, &[3])), "at_print");
+}
+
+#[test]
+fn a_static_that_changes_is_refused() {
+    refused(counting::try_vjp(&r64(1, &[3])), "static");
+}
+
+#[test]
+fn a_write_without_grad_to_a_tensor_that_depends_on_others_is_refused() {
+    refused(scaled_without_grad::try_vjp(&r64(1, &[3])), "no_grad");
+}
+
+#[test]
+fn a_derivative_for_a_probability_is_refused() {
+    refused(dropped::try_vjp(&r64(1, &[3]), 0.5), "`p`");
+}
+
+#[test]
+fn control_by_the_contents_of_a_tensor_is_refused() {
+    refused(by_contents::try_vjp(&r64(1, &[3])), "elements of a tensor");
+}
