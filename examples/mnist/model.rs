@@ -19,7 +19,7 @@ pub(crate) struct Parameters {
 
 impl Parameters {
     /// Weights from a normal distribution of standard deviation 0.05, biases zero, from a seed.
-    pub fn new(seed: i64) -> Self {
+    pub(crate) fn new(seed: i64) -> Self {
         tch::manual_seed(seed);
         let normal = |shape: &[i64], deviation: f64| {
             let t = Tensor::randn(shape, (Kind::Float, Device::Cpu)) * deviation;

@@ -24,6 +24,7 @@ pub(crate) fn test(arguments: &[OsString]) -> Result<()> {
         arguments,
     )?;
     cotangent(["test", "--package", "cotangent"], arguments)?;
+    cotangent(["test", "--package", "cotangent", "--benches"], arguments)?;
     cargo(["xtask", "cases", "tensors", "--from", "tests/tensors"], &[])
 }
 
