@@ -306,3 +306,61 @@ fn decode(b: &[u8], ty: &Ty) -> Val {
         _ => Val::Undef,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block() -> Object {
+        Object::new(Some(16), 8)
+    }
+
+    #[test]
+    fn bytes_never_written_are_undefined_and_zeroed_ones_are_zero() {
+        let mut o = block();
+        assert_eq!(o.read(0, &Ty::Int(32)), Ok(Read::Val(Val::Undef)));
+        o.zeroed = true;
+        assert_eq!(o.read(0, &Ty::Int(32)), Ok(Read::Val(Val::int(0, 32))));
+    }
+
+    #[test]
+    fn a_number_reads_back_at_another_width() {
+        let mut o = block();
+        o.write(0, &Val::int(0x0102_0304, 32), &Ty::Int(32)).unwrap();
+        assert_eq!(o.read(1, &Ty::Int(8)), Ok(Read::Val(Val::int(3, 8))));
+    }
+
+    #[test]
+    fn host_memory_keeps_its_other_part_when_part_of_it_is_overwritten() {
+        let mut o = block();
+        o.write_cell(0, 16, Cell::Host(Value(7), 100)).unwrap();
+        o.write(4, &Val::int(9, 32), &Ty::Int(32)).unwrap();
+        assert_eq!(o.read(0, &Ty::Int(32)), Ok(Read::Host(Value(7), 100)));
+        assert_eq!(o.read(4, &Ty::Int(32)), Ok(Read::Val(Val::int(9, 32))));
+        assert_eq!(o.read(8, &Ty::Ptr), Ok(Read::Host(Value(7), 108)));
+    }
+
+    #[test]
+    fn a_run_time_value_that_is_partly_overwritten_is_refused() {
+        let mut o = block();
+        let v = Val::Sym(Value(1), Ty::Int(64));
+        o.write(0, &v, &Ty::Int(64)).unwrap();
+        assert!(o.write(4, &Val::int(1, 8), &Ty::Int(8)).is_err());
+    }
+
+    #[test]
+    fn a_read_across_numbers_and_run_time_values_gives_its_parts() {
+        let mut o = block();
+        let v = Val::Sym(Value(1), Ty::Int(32));
+        o.write(0, &v, &Ty::Int(32)).unwrap();
+        o.write(4, &Val::int(5, 32), &Ty::Int(32)).unwrap();
+        let parts = vec![(0, 4, v), (4, 4, Val::int(5, 32))];
+        assert_eq!(o.read(0, &Ty::Int(64)), Ok(Read::Parts(parts)));
+    }
+
+    #[test]
+    fn an_access_outside_is_not_inside() {
+        let o = block();
+        assert!(o.holds(8, 8) && !o.holds(9, 8) && !o.holds(-1, 1));
+    }
+}
