@@ -1,8 +1,8 @@
-//! The MNIST loss, end to end: gradients against differences, memory over many steps, one piece of code per shape.
+//! The MNIST loss, end to end: gradients against differences, memory over many steps.
 //!
 //! Needs the pass: `cargo cotangent test`.
 
-use cotangent::{differentiable, materializations, measure_storage, specializations};
+use cotangent::{differentiable, measure_storage};
 use tch::{Device, Kind, Tensor};
 
 #[differentiable(wrt(w1, b1, w2, b2))]
@@ -85,32 +85,6 @@ fn a_thousand_steps_hold_no_more_memory_than_one() {
             "step {i}"
         );
     }
-}
-
-#[test]
-fn a_second_shape_compiles_once_without_a_rebuild() {
-    #[inline(never)]
-    fn call(batch: i64) {
-        let [x, y, w1, b1, w2, b2] = inputs(batch, 4);
-        let (out, pullback) = shapes::vjp(&x, &y, &w1, &b1, &w2, &b2);
-        drop(pullback.call(out));
-    }
-    call(3);
-    let (specials, codes) = (specializations(), materializations());
-    call(3);
-    let same = specializations();
-    call(5);
-    // Other tests of this process may compile meanwhile; this function itself adds one specialization for its second
-    // shape, and code for both directions.
-    assert!(
-        specializations() > same && materializations() >= codes + 2,
-        "{specials} {same}"
-    );
-}
-
-#[differentiable(wrt(w1, b1, w2, b2))]
-fn shapes(x: &Tensor, y: &Tensor, w1: &Tensor, b1: &Tensor, w2: &Tensor, b2: &Tensor) -> Tensor {
-    loss(x, y, w1, b1, w2, b2) * 2.0
 }
 
 #[test]
