@@ -1,8 +1,9 @@
 //! The build-time half of Cotangent.
 //!
-//! [`capture`] stands in the linker's place: it receives the bitcode of every crate of a program, has the requested
+//! [`kernel`] differentiates functions of LLVM modules. [`capture`] stands in the linker's place: it receives the bitcode of every crate of a program, has the requested
 //! functions raised to tensor graphs, embeds the result in the program and links it natively.
 
 pub mod capture;
-mod llvm;
+pub mod kernel;
+pub mod llvm;
 pub mod raise;

@@ -2,12 +2,28 @@
 //!
 //! The only unsafe code of the pass. [`raw`] wraps the C API value by value; [`decode`] reads functions, [`constant`]
 //! constants and types, [`debug`] source locations.
+//!
+//! The kernel engine works on modules in place: [`Mod`], [`Function`], [`Block`], [`Value`] and [`Type`] are `Copy`
+//! handles with queries, [`Builder`] emits.
 
+mod builder;
 mod constant;
 mod debug;
 mod decode;
+mod function;
+mod instruction;
 mod module;
 mod raw;
+mod types;
+mod value;
+
+pub use builder::Builder;
+pub use function::Function;
+pub use instruction::Location;
+pub use types::{Type, TypeKind};
+pub use value::{
+    Block, Context as IrContext, IntPredicate, Linkage, Mod, Opcode, RealPredicate, RmwOp, Value, ValueKind,
+};
 
 pub(crate) use debug::Locations;
 pub(crate) use module::{Context, Module};

@@ -1,0 +1,12 @@
+//! Kernels: derivatives of LLVM functions over floats in registers and memory.
+//!
+//! A frontend prepares a module that holds what its requests reach, and asks. The planner emits a derivative per
+//! function and activity into the module.
+
+pub mod planner;
+pub mod refusal;
+pub mod request;
+
+pub use planner::differentiate;
+pub use refusal::Refusal;
+pub use request::{Activity, DiffRequest, Mode};

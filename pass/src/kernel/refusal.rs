@@ -1,0 +1,48 @@
+//! Why a function is not differentiated, and where.
+
+use crate::llvm::Value;
+
+/// A construct without a derivative that the engine could vouch for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Refusal {
+    /// The function that holds it.
+    pub function: String,
+    /// Directory and name of the source file; empty without debug information.
+    pub file: (String, String),
+    /// Line, from one; zero without debug information.
+    pub line: u32,
+    /// Column, from one.
+    pub column: u32,
+    /// What it is.
+    pub construct: String,
+    /// What the user can do.
+    pub help: String,
+}
+
+impl Refusal {
+    /// A refusal of an instruction, located where it was written: in the innermost function it was inlined from.
+    pub fn at(instruction: Value<'_>, construct: impl Into<String>, help: impl Into<String>) -> Self {
+        let location = instruction.location();
+        let (line, column) = location.map_or((0, 0), |l| l.position());
+        Self {
+            function: instruction.block().parent().name(),
+            file: location.map(|l| l.file()).unwrap_or_default(),
+            line,
+            column,
+            construct: construct.into(),
+            help: help.into(),
+        }
+    }
+
+    /// A refusal of a whole function.
+    pub fn of(function: &str, construct: impl Into<String>, help: impl Into<String>) -> Self {
+        Self {
+            function: function.into(),
+            file: Default::default(),
+            line: 0,
+            column: 0,
+            construct: construct.into(),
+            help: help.into(),
+        }
+    }
+}
