@@ -6,6 +6,7 @@
 //! The kernel engine works on modules in place: [`Mod`], [`Function`], [`Block`], [`Value`] and [`Type`] are `Copy`
 //! handles with queries, [`Builder`] emits.
 
+mod analyses;
 mod builder;
 mod constant;
 mod debug;
@@ -17,6 +18,7 @@ mod raw;
 mod types;
 mod value;
 
+pub use analyses::{Alias, Analyses, Backedges, CycleRef, Effects, ModRef};
 pub use builder::Builder;
 pub use function::Function;
 pub use instruction::Location;
