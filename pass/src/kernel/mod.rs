@@ -6,6 +6,7 @@
 pub mod planner;
 pub mod refusal;
 pub mod request;
+pub mod rules;
 
 pub use planner::differentiate;
 pub use refusal::Refusal;

@@ -219,6 +219,12 @@ impl<'m> Function<'m> {
     }
 }
 
+/// Has LLVM an intrinsic of that name, types left out?
+pub fn is_intrinsic(name: &str) -> bool {
+    // SAFETY: the name is passed with its length.
+    unsafe { c::LLVMLookupIntrinsicID(name.as_ptr().cast(), name.len()) != 0 }
+}
+
 impl<'m> Mod<'m> {
     /// Wraps a module that is owned elsewhere.
     ///

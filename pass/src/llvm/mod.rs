@@ -14,14 +14,16 @@ mod decode;
 mod function;
 mod instruction;
 mod module;
+mod owned;
 mod raw;
 mod types;
 mod value;
 
 pub use analyses::{Alias, Analyses, Backedges, CycleRef, Effects, ModRef};
 pub use builder::Builder;
-pub use function::Function;
+pub use function::{Function, is_intrinsic};
 pub use instruction::Location;
+pub use owned::OwnedModule;
 pub use types::{Type, TypeKind};
 pub use value::{
     Block, Context as IrContext, IntPredicate, Linkage, Mod, Opcode, RealPredicate, RmwOp, Value, ValueKind,

@@ -169,6 +169,16 @@ impl<'m> Type<'m> {
         Value(unsafe { c::LLVMConstReal(self.0, value) }, PhantomData)
     }
 
+    /// The constant of a float type that a decimal number is nearest to; of a vector of floats: every element.
+    pub fn real_text(self, decimal: &str) -> Value<'m> {
+        if self.is_vector() {
+            return self.splat(self.element().real_text(decimal));
+        }
+        // SAFETY: callers apply it to float types; the text is passed with its length.
+        let raw = unsafe { c::LLVMConstRealOfStringAndSize(self.0, decimal.as_ptr().cast(), decimal.len() as u32) };
+        Value(raw, PhantomData)
+    }
+
     /// The constant of this vector type with every element `x`.
     pub fn splat(self, x: Value<'m>) -> Value<'m> {
         let mut elements = vec![x.0; self.length() as usize];
@@ -243,6 +253,14 @@ impl<'m> Context<'m> {
         let mut raw: Vec<_> = fields.iter().map(|v| v.0).collect();
         // SAFETY: the fields are constants of the context, passed with their number.
         let raw = unsafe { c::LLVMConstStructInContext(self.0, raw.as_mut_ptr(), raw.len() as u32, 0) };
+        Value(raw, PhantomData)
+    }
+
+    /// A constant vector.
+    pub fn const_vector(self, elements: &[Value<'m>]) -> Value<'m> {
+        let mut raw: Vec<_> = elements.iter().map(|v| v.0).collect();
+        // SAFETY: the elements are constants of one type, passed with their number.
+        let raw = unsafe { c::LLVMConstVector(raw.as_mut_ptr(), raw.len() as u32) };
         Value(raw, PhantomData)
     }
 
