@@ -2,6 +2,7 @@
 
 mod cases;
 mod chores;
+mod plugin;
 mod setup;
 
 use clap::{Args, Parser, Subcommand};
@@ -26,8 +27,10 @@ enum Chore {
     Test(Rest),
     /// Run a bench, or all of them
     Bench(Rest),
-    /// Run recorded cases: `ops` or `tensors`, with `--from FOLDER`
+    /// Run recorded cases: `ops`, `tensors` or `kernels`, with `--from FOLDER`
     Cases(cases::Options),
+    /// Build the pass for `opt` and `clang`, and print its path
+    Plugin,
     /// What CI runs: set-up, formatting, lints, tests
     Ci,
 }
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Chore::Test(rest) => chores::test(&rest.arguments),
         Chore::Bench(rest) => chores::bench(&rest.arguments),
         Chore::Cases(options) => cases::run(&options),
+        Chore::Plugin => plugin::build().map(|path| println!("{}", path.display())),
         Chore::Ci => chores::ci(),
     };
     match done {

@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 
 /// The variable that names LLVM's folder to the build.
-pub(super) const PREFIX_VARIABLE: &str = "LLVM_SYS_221_PREFIX";
+pub(crate) const PREFIX_VARIABLE: &str = "LLVM_SYS_221_PREFIX";
 /// Where Debian puts LLVM.
 const DEBIAN: &str = "/usr/lib/llvm-22";
 /// What the folder must have.

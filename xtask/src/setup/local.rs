@@ -60,16 +60,19 @@ pub(super) fn write(settings: &Settings) -> Result<()> {
 
 /// Whether the settings are written, and what they name is still there.
 pub(super) fn is_complete() -> bool {
-    let text = std::fs::read_to_string(file()).unwrap_or_default();
-    let settings = text.parse::<Table>().unwrap_or_default();
-    let Some(env) = settings.get("env").and_then(Value::as_table) else {
-        return false;
-    };
-    [PREFIX_VARIABLE, "LIBTORCH"].into_iter().all(|name| {
-        env.get(name)
-            .and_then(Value::as_str)
-            .is_some_and(|path| Path::new(path).exists())
-    })
+    llvm().is_some() && named("LIBTORCH").is_some()
+}
+
+/// LLVM's folder, if the settings name it and it is still there.
+pub(super) fn llvm() -> Option<PathBuf> {
+    named(PREFIX_VARIABLE)
+}
+
+/// What the settings name with a variable, if it is there.
+fn named(variable: &str) -> Option<PathBuf> {
+    let settings: Table = std::fs::read_to_string(file()).ok()?.parse().ok()?;
+    let path = Path::new(settings.get("env")?.get(variable)?.as_str()?);
+    path.exists().then(|| path.to_owned())
 }
 
 fn file() -> PathBuf {

@@ -15,6 +15,8 @@ mod unpack;
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 
+pub(crate) use llvm::PREFIX_VARIABLE;
+
 /// How the variables begin that `.cargo/unset.toml` sets in the place of a set-up.
 pub(crate) const UNSET: &str = "(not set up:";
 
@@ -35,6 +37,11 @@ pub(crate) fn ensure() -> Result<()> {
         true => Ok(()),
         false => run(),
     }
+}
+
+/// LLVM's folder; LLVM is installed if it is missing. What works on C alone needs no LibTorch.
+pub(crate) fn llvm() -> Result<PathBuf> {
+    local::llvm().map_or_else(llvm::set_up, Ok)
 }
 
 fn step<T>(number: usize, what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {

@@ -1,0 +1,227 @@
+//! Test files in Rust: one test crate of all files, built with `cargo cotangent`, one process per test.
+
+use super::{End, process, scratch};
+use crate::chores::{cargo_command, root, target};
+use anyhow::{Context, Result, bail};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Longest time for one test.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// A test crate.
+pub(super) struct TestCrate {
+    /// What its test is called; a name of its own for each kind of case.
+    name: &'static str,
+    package: PathBuf,
+    /// How far the crate is optimised.
+    level: u8,
+}
+
+/// How a test ended, and what regions it made.
+pub(super) struct Outcome {
+    pub(super) name: String,
+    pub(super) end: End,
+    pub(super) regions: String,
+}
+
+impl TestCrate {
+    /// Writes a package with one integration test that has every file of the folder as a module.
+    pub(super) fn write(name: &'static str, from: &Path, level: u8) -> Result<TestCrate> {
+        let from = std::path::absolute(from)?;
+        let package = scratch(name);
+        fs::create_dir_all(package.join("tests"))?;
+        let mut files: Vec<PathBuf> = fs::read_dir(&from)
+            .with_context(|| format!("cannot read {}", from.display()))?
+            .map(|e| Ok(e?.path()))
+            .collect::<Result<_>>()?;
+        files.retain(|f| f.extension().is_some_and(|e| e == "rs"));
+        files.sort();
+        let mut modules = String::new();
+        for file in &files {
+            let module = file
+                .file_stem()
+                .and_then(|s| s.to_str())
+                .context("a file name that is not text")?;
+            if module != "support" {
+                writeln!(modules, "#[path = {file:?}]\nmod {module};")?;
+            }
+        }
+        let manifest = format!(
+            "[package]\nname = \"{name}-cases\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n[dependencies]\n\
+             cotangent = {{ path = {:?} }}\ntch = \"=0.26.0\"\n\n[[test]]\nname = \"{name}\"\npath = \"tests/{name}.rs\"\n\n\
+             [workspace]\n\n{}",
+            root(),
+            profiles(level)?
+        );
+        write(&package.join(format!("tests/{name}.rs")), &modules)?;
+        write(&package.join("src/lib.rs"), "")?;
+        write(&package.join("Cargo.toml"), &manifest)?;
+        // The workspace's own versions, where both have a package.
+        let lock = package.join("Cargo.lock");
+        if !lock.exists() {
+            fs::copy(root().join("Cargo.lock"), lock)?;
+        }
+        Ok(TestCrate { name, package, level })
+    }
+
+    /// Builds the crate and runs all its tests whose name contains `only`.
+    pub(super) fn run(&self, only: Option<&str>) -> Result<Vec<Outcome>> {
+        self.build()?;
+        let program = self.newest()?;
+        let tests = list(&program, only)?;
+        let ends = process::for_each(&tests, String::clone, |i, name| {
+            let regions = self.package.join(format!("regions-{i}"));
+            let _ = fs::remove_file(&regions);
+            let end = run_one(&program, name, &regions);
+            let made = fs::read_to_string(&regions).unwrap_or_default();
+            let _ = fs::remove_file(&regions);
+            (end, made)
+        })?;
+        let outcomes = tests
+            .into_iter()
+            .zip(ends)
+            .map(|(name, (end, regions))| Outcome { name, end, regions });
+        Ok(outcomes.collect())
+    }
+
+    /// Builds the test; functions that are refused fail when they are called, not the build.
+    fn build(&self) -> Result<()> {
+        let mut command = cargo_command();
+        command
+            .args(["cotangent", "test", "--manifest-path"])
+            .arg(self.package.join("Cargo.toml"))
+            .args(["--", "--list"])
+            .stdout(Stdio::null())
+            .current_dir(root())
+            .env("CARGO_TARGET_DIR", target())
+            .env("COTANGENT_KEEP_REFUSED", "1");
+        if !command.status().context("cannot run Cargo")?.success() {
+            bail!(
+                "the test crate in {} does not build at opt-level {}",
+                self.package.display(),
+                self.level
+            );
+        }
+        Ok(())
+    }
+
+    /// The test program that was built last.
+    fn newest(&self) -> Result<PathBuf> {
+        let mut found: Option<(std::time::SystemTime, PathBuf)> = None;
+        let prefix = format!("{}-", self.name);
+        for triple in fs::read_dir(target().join("cotangent"))?.flatten() {
+            let Ok(files) = fs::read_dir(triple.path().join("debug/deps")) else {
+                continue;
+            };
+            for file in files.flatten() {
+                let name = file.file_name();
+                let name = name.to_string_lossy();
+                if name.starts_with(&prefix) && !name.contains('.') {
+                    let time = file.metadata()?.modified()?;
+                    if found.as_ref().is_none_or(|(t, _)| time > *t) {
+                        found = Some((time, file.path()));
+                    }
+                }
+            }
+        }
+        Ok(found.context("the build left no test program")?.1)
+    }
+}
+
+/// The workspace's profiles, so that what both build is built once; the tests themselves are optimised as asked.
+fn profiles(level: u8) -> Result<String> {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).context("cannot read the workspace's manifest")?;
+    let mut manifest: toml::Table = manifest.parse().context("cannot parse the workspace's manifest")?;
+    manifest.retain(|name, _| name == "profile");
+    if level > 0 {
+        let own: toml::Table =
+            format!("[profile.test]\nopt-level = {level}\n[profile.test.package.\"*\"]\nopt-level = 0\n")
+                .parse()
+                .context("cannot write TOML")?;
+        let profile = manifest.entry("profile").or_insert_with(|| toml::Table::new().into());
+        if let (Some(profile), Some(toml::Value::Table(own))) = (profile.as_table_mut(), own.get("profile")) {
+            profile.extend(own.clone());
+        }
+    }
+    toml::to_string(&manifest).context("cannot write TOML")
+}
+
+/// Writes a file if its contents change, so that nothing is rebuilt for nothing.
+fn write(file: &Path, text: &str) -> Result<()> {
+    if fs::read_to_string(file).is_ok_and(|old| old == text) {
+        return Ok(());
+    }
+    fs::create_dir_all(file.parent().context("a file has a folder")?)?;
+    fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}
+
+fn list(program: &Path, only: Option<&str>) -> Result<Vec<String>> {
+    let output = Command::new(program).args(["--list", "--format", "terse"]).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let names = text.lines().filter_map(|l| l.strip_suffix(": test"));
+    Ok(names
+        .filter(|n| only.is_none_or(|o| n.contains(o)))
+        .map(str::to_owned)
+        .collect())
+}
+
+fn run_one(program: &Path, name: &str, regions: &Path) -> End {
+    let mut command = Command::new(program);
+    command
+        .args(["--exact", name, "--nocapture"])
+        .env("COTANGENT_REGIONS", regions);
+    let output = match process::output(&mut command, PATIENCE) {
+        Ok(output) => output,
+        Err(e) => return End::Failed(format!("{e:#}")),
+    };
+    match output.status {
+        None => End::Failed(format!("did not end in {} s", PATIENCE.as_secs())),
+        Some(status) if status.success() => End::Passed,
+        Some(status) if status.code().is_none() => End::Failed(format!("crashed: {status}")),
+        Some(_) => {
+            // The line after "panicked at" says why.
+            let why = output.text.lines().skip_while(|l| !l.contains("panicked at")).nth(1);
+            let why = why.unwrap_or("no message").trim().to_owned();
+            if is_refusal(&why) {
+                End::Refused(why)
+            } else {
+                End::Failed(why)
+            }
+        }
+    }
+}
+
+/// Whether a message is the runtime's about a function that it declines: it names the function and the source line.
+fn is_refusal(message: &str) -> bool {
+    message.starts_with('`') && message.contains("`: ") && message.contains(" (at ") && message.ends_with(')')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_function_and_the_line() {
+        assert!(is_refusal(
+            "`a::f`: control flow depends on the elements of a tensor (at a.rs:3:4)"
+        ));
+        assert!(!is_refusal("`a::f`: no derivative for `dropout`"));
+        assert!(!is_refusal("assertion failed (at a.rs:3:4)"));
+    }
+
+    #[test]
+    fn the_tests_alone_are_optimised() {
+        let text = profiles(3).unwrap();
+        let table: toml::Table = text.parse().unwrap();
+        assert_eq!(table["profile"]["test"]["opt-level"].as_integer(), Some(3));
+        assert_eq!(
+            table["profile"]["test"]["package"]["*"]["opt-level"].as_integer(),
+            Some(0)
+        );
+        assert!(!profiles(0).unwrap().contains("[profile.test]"));
+    }
+}

@@ -1,0 +1,21 @@
+//! `cargo xtask plugin`: the pass as a library that `opt` and `clang` load.
+
+use crate::chores::{cargo_command, root, target};
+use crate::setup;
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+
+/// Builds the plugin; gives its path.
+pub(crate) fn build() -> Result<PathBuf> {
+    let mut command = cargo_command();
+    command.args(["build", "--quiet", "--release", "--package", "cotangent-plugin"]);
+    command.current_dir(root()).env(setup::PREFIX_VARIABLE, setup::llvm()?);
+    if !command.status().context("cannot run Cargo")?.success() {
+        bail!("the plugin does not build");
+    }
+    let library = target().join("release").join("libcotangent_plugin.so");
+    if !library.is_file() {
+        bail!("the build left no {}", library.display());
+    }
+    Ok(library)
+}
