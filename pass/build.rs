@@ -6,6 +6,7 @@ use std::{env, fs};
 
 fn main() {
     println!("cargo::rerun-if-changed=src/llvm/shim.cc");
+    println!("cargo::rerun-if-changed=src/llvm/work.cc");
     cc::Build::new()
         .cpp(true)
         .std("c++17")
@@ -15,6 +16,7 @@ fn main() {
         .flag("-fno-exceptions")
         .include(include())
         .file("src/llvm/shim.cc")
+        .file("src/llvm/work.cc")
         .compile("cotangent_llvm");
 }
 

@@ -6,4 +6,5 @@
 pub mod capture;
 pub mod kernel;
 pub mod llvm;
+pub mod plugin;
 pub mod raise;

@@ -4,4 +4,4 @@
 //! Everything beyond the two functions here is [`cotangent_pass::plugin`]. rustc hides the symbols of C++ code in such a
 //! library, so the entry point that LLVM looks for is a Rust function, and C++ fills in what it returns.
 
-mod entry;
+pub mod entry;

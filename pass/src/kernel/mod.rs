@@ -3,7 +3,9 @@
 //! A frontend prepares a module that holds what its requests reach, and asks. The planner emits a derivative per
 //! function and activity into the module.
 
+pub mod attributes;
 pub mod planner;
+pub mod prepare;
 pub mod refusal;
 pub mod request;
 pub mod rules;

@@ -18,6 +18,7 @@ mod owned;
 mod raw;
 mod types;
 mod value;
+mod work;
 
 pub use analyses::{Alias, Analyses, Backedges, CycleRef, Effects, ModRef};
 pub use builder::Builder;
@@ -28,6 +29,7 @@ pub use types::{Type, TypeKind};
 pub use value::{
     Block, Context as IrContext, IntPredicate, Linkage, Mod, Opcode, RealPredicate, RmwOp, Value, ValueKind,
 };
+pub use work::{OwnedMod, RawModule, demangle, parse_text, report_error};
 
 pub(crate) use debug::Locations;
 pub(crate) use module::{Context, Module};

@@ -1,0 +1,16 @@
+//! Attributes of functions by which a front end tells the engine what it knows of them: strings on the function.
+
+/// The function has no derivative to speak of: what it returns and writes is constant.
+pub const INACTIVE: &str = "cotangent-inactive";
+/// Name of a known function (of the C library) with the same derivative.
+pub const LIKE: &str = "cotangent-like";
+/// Name of the function that runs in its place in a forward sweep: the same arguments, a shadow after each pointer. It
+/// gives the tape, or a structure of the tape and the result; nothing if there is no tape.
+pub const FORWARD_RULE: &str = "cotangent-forward-rule";
+/// Name of the function that is its reverse sweep: the arguments of the forward one, then the cotangent of the result if
+/// it is a float, then the tape. It gives the cotangents of the floats among the arguments.
+pub const REVERSE_RULE: &str = "cotangent-reverse-rule";
+/// Name of the function that computes its tangents: each pointer and float followed by its shadow or tangent.
+pub const TANGENT_RULE: &str = "cotangent-tangent-rule";
+/// All of these whose value names another function of the module.
+pub const RULES: [&str; 3] = [FORWARD_RULE, REVERSE_RULE, TANGENT_RULE];

@@ -1,0 +1,172 @@
+//! The work module: what the requests reach, apart from the program, made easy to differentiate, and put back.
+//!
+//! * [`closure`] finds what the functions to differentiate reach.
+//! * [`Work::extract`] copies it. The definitions are copies: the program keeps its own.
+//! * [`optimise`] simplifies before and after: a derivative of simple code is simple, and what derivatives pass to each
+//!   other through memory becomes registers.
+//! * [`Work::put_back`] links the derivatives into the program. The copies are declarations by then, so that derivatives
+//!   call the program's own functions and read its own globals.
+
+mod closure;
+mod optimise;
+
+use super::DiffRequest;
+use crate::llvm::{Function, Linkage, Mod, OwnedMod, Value};
+
+/// What code generation and checkers want to know of each function: derivatives are compiled as their primals are.
+const INHERITED: [&str; 9] = [
+    "target-cpu",
+    "target-features",
+    "tune-cpu",
+    "uwtable",
+    "sanitize_address",
+    "sanitize_hwaddress",
+    "sanitize_memory",
+    "sanitize_thread",
+    "sanitize_memtag",
+];
+/// List of functions that look unused; LLVM's own name.
+const KEPT_ALIVE: &str = "llvm.compiler.used";
+
+/// A module for the engine to work on.
+pub struct Work<'c> {
+    owned: OwnedMod<'c>,
+    /// Functions and global constants whose definitions are copies of the program's.
+    copies: Vec<String>,
+}
+
+impl<'c> Work<'c> {
+    /// Copies what some functions of a program reach. Globals that have no name get one.
+    pub fn extract(program: Mod<'c>, roots: &[Function<'c>]) -> Work<'c> {
+        name_all(program);
+        let reached = closure::of(program, roots);
+        let copies: Vec<String> = reached.definitions.iter().map(|v| v.name()).collect();
+        let work = Work {
+            owned: program.copy_of(&reached.definitions),
+            copies,
+        };
+        let module = work.module();
+        for name in &work.copies {
+            if let Some(f) = module.function(name) {
+                let root = roots.iter().any(|r| r.name() == *name);
+                f.set_linkage(if root {
+                    Linkage::LLVMExternalLinkage
+                } else {
+                    Linkage::LLVMInternalLinkage
+                });
+                // Marks of a compiler that was told not to optimise. `naked` and the like stay.
+                f.remove_attribute("optnone");
+                f.remove_attribute("noinline");
+            } else if let Some(g) = module.global(name) {
+                g.set_global_linkage(Linkage::LLVMAvailableExternallyLinkage);
+            }
+        }
+        let candidates: Vec<_> = reached
+            .candidates
+            .iter()
+            .filter_map(|f| module.function(&f.name()))
+            .collect();
+        if !candidates.is_empty() {
+            module.keep_alive(&candidates);
+        }
+        work
+    }
+
+    /// The module.
+    pub fn module(&self) -> Mod<'_> {
+        self.owned.module()
+    }
+
+    /// Simplifies what is to be differentiated.
+    ///
+    /// # Errors
+    /// If LLVM's verifier finds the result wrong.
+    pub fn optimise_primals(&self) -> Result<(), String> {
+        self.module().run_passes(optimise::BEFORE)?;
+        self.module().verify()
+    }
+
+    /// Simplifies the derivatives.
+    ///
+    /// # Errors
+    /// If LLVM's verifier finds the derivatives wrong.
+    pub fn optimise_derivatives(&self, requests: &[DiffRequest<'_>]) -> Result<(), String> {
+        let module = self.module();
+        module.verify()?;
+        if let Some(primal) = requests.first().and_then(|r| module.function(&r.function.name())) {
+            for f in module.functions() {
+                if !f.is_declaration() && !self.copies.contains(&f.name()) {
+                    f.copy_attributes(primal, &INHERITED);
+                }
+            }
+        }
+        module.run_passes(optimise::AFTER)
+    }
+
+    /// Links the derivatives into the program from which the work module was made. `entries` are the functions that the
+    /// program calls.
+    ///
+    /// # Errors
+    /// If LLVM finds the result wrong.
+    pub fn put_back(self, program: Mod<'c>, entries: &[&str]) -> Result<(), String> {
+        let module = self.module();
+        if let Some(list) = module.global(KEPT_ALIVE) {
+            list.delete_global();
+        }
+        for name in &self.copies {
+            let global = module
+                .function(name)
+                .map(Function::value)
+                .or_else(|| module.global(name));
+            if let Some(global) = global {
+                global.delete_body();
+            }
+        }
+        module.strip_metadata();
+        let hidden = Exposed::new(program);
+        let linked = self.owned.link_into(program);
+        hidden.hide();
+        linked?;
+        for name in entries {
+            if let Some(f) = program.function(name).filter(|f| !f.is_declaration()) {
+                f.set_linkage(Linkage::LLVMInternalLinkage);
+            }
+        }
+        program.verify()
+    }
+}
+
+/// Names all globals, so that declarations elsewhere can stand for them.
+fn name_all(program: Mod<'_>) {
+    let functions = program.functions().map(Function::value);
+    for v in functions.chain(program.globals()).filter(|v| v.name().is_empty()) {
+        v.set_name("cotangent.unnamed");
+    }
+}
+
+/// The program's own symbols, for a moment visible to another module.
+struct Exposed<'m>(Vec<(Value<'m>, Linkage)>);
+
+impl<'m> Exposed<'m> {
+    fn new(program: Mod<'m>) -> Self {
+        let functions = program.functions().map(Function::value);
+        let local = |v: &Value<'m>| {
+            matches!(
+                v.global_linkage(),
+                Linkage::LLVMInternalLinkage | Linkage::LLVMPrivateLinkage
+            )
+        };
+        let locals = functions.chain(program.globals()).filter(local);
+        let locals: Vec<_> = locals.map(|v| (v, v.global_linkage())).collect();
+        for (v, _) in &locals {
+            v.set_global_linkage(Linkage::LLVMExternalLinkage);
+        }
+        Self(locals)
+    }
+
+    fn hide(self) {
+        for (v, linkage) in self.0 {
+            v.set_global_linkage(linkage);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+// Operations on whole modules that LLVM offers in C++ only: a copy of part of a module, bodies taken away, blocks split,
+// errors told through the context.
+
+#include "llvm-c/Types.h"
+#include "llvm/Demangle/Demangle.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+using namespace llvm;
+
+extern "C" {
+
+// A copy of a module in the same context with the definitions of some globals; all others become declarations. What
+// stands for a whole program (lists of constructors, inline assembly) is left out, and aliases give way to what they
+// stand for.
+LLVMModuleRef ct_copy_module(LLVMModuleRef module, const LLVMValueRef *keep, size_t count) {
+  SmallPtrSet<const GlobalValue *, 32> kept;
+  for (size_t i = 0; i < count; ++i)
+    kept.insert(cast<GlobalValue>(unwrap(keep[i])));
+  ValueToValueMapTy map;
+  auto copy = CloneModule(*unwrap(module), map, [&](const GlobalValue *g) { return kept.contains(g); });
+  copy->setModuleInlineAsm("");
+  for (auto *name : {"llvm.used", "llvm.compiler.used", "llvm.global_ctors", "llvm.global_dtors"})
+    if (auto *list = copy->getNamedGlobal(name))
+      list->eraseFromParent();
+  for (GlobalAlias &alias : make_early_inc_range(copy->aliases())) {
+    alias.replaceAllUsesWith(alias.getAliasee());
+    alias.eraseFromParent();
+  }
+  for (GlobalObject &g : copy->global_objects())
+    g.setComdat(nullptr);
+  return wrap(copy.release());
+}
+
+// What an alias stands for; null if it is not an alias, or one that another definition may replace.
+LLVMValueRef ct_aliasee(LLVMValueRef value) {
+  auto *alias = dyn_cast<GlobalAlias>(unwrap(value));
+  return alias && !alias->isInterposable() ? wrap(alias->getAliaseeObject()) : nullptr;
+}
+
+// May the definition be replaced by another one when the program is linked or loaded?
+bool ct_is_interposable(LLVMValueRef global) { return cast<GlobalValue>(unwrap(global))->isInterposable(); }
+
+// Turns a definition into a declaration.
+void ct_delete_body(LLVMValueRef global) {
+  if (auto *function = dyn_cast<Function>(unwrap(global))) {
+    function->deleteBody();
+    function->setComdat(nullptr);
+  } else {
+    auto *variable = cast<GlobalVariable>(unwrap(global));
+    variable->setInitializer(nullptr);
+    variable->setLinkage(GlobalValue::ExternalLinkage);
+    variable->setComdat(nullptr);
+  }
+}
+
+// Takes away what is said of the module as a whole: another module into which it is linked says it already.
+void ct_drop_named_metadata(LLVMModuleRef module) {
+  for (NamedMDNode &node : make_early_inc_range(unwrap(module)->named_metadata()))
+    node.eraseFromParent();
+}
+
+// Has the value a use other than as what a call calls?
+bool ct_is_address_taken(LLVMValueRef function) {
+  return cast<Function>(unwrap(function))->hasAddressTaken(nullptr, /*IgnoreCallbackUses=*/false,
+                                                           /*IgnoreAssumeLikeCalls=*/true, /*IgnoreLLVMUsed=*/true);
+}
+
+// Lets functions look used that nothing in the module uses.
+void ct_keep_alive(LLVMModuleRef module, const LLVMValueRef *functions, size_t count) {
+  SmallVector<Constant *, 8> list;
+  for (size_t i = 0; i < count; ++i)
+    list.push_back(cast<Constant>(unwrap(functions[i])));
+  auto *type = ArrayType::get(PointerType::get(unwrap(module)->getContext(), 0), count);
+  auto *array = ConstantArray::get(type, list);
+  auto *global = new GlobalVariable(*unwrap(module), type, false, GlobalValue::AppendingLinkage, array, "llvm.compiler.used");
+  global->setSection("llvm.metadata");
+}
+
+// Ends a block before an instruction: what follows moves to a new block, to which nothing leads yet. Merges further on
+// then know the new block in the place of the old one.
+LLVMBasicBlockRef ct_split_before(LLVMValueRef instruction) {
+  auto *at = cast<Instruction>(unwrap(instruction));
+  auto *old = at->getParent();
+  auto *rest = old->splitBasicBlock(at);
+  old->getTerminator()->eraseFromParent();
+  return wrap(rest);
+}
+
+// Lets the merges at the start of a block name another predecessor.
+void ct_replace_predecessor(LLVMBasicBlockRef block, LLVMBasicBlockRef before, LLVMBasicBlockRef after) {
+  unwrap(block)->replacePhiUsesWith(unwrap(before), unwrap(after));
+}
+
+// The text of a metadata operand that is a string; null if it is none.
+const char *ct_metadata_text(LLVMValueRef value, size_t *length) {
+  auto *wrapped = dyn_cast<MetadataAsValue>(unwrap(value));
+  if (!wrapped)
+    return nullptr;
+  auto *metadata = wrapped->getMetadata();
+  if (auto *node = dyn_cast<MDNode>(metadata))
+    metadata = node->getNumOperands() == 1 ? node->getOperand(0).get() : nullptr;
+  auto *text = dyn_cast_or_null<MDString>(metadata);
+  if (!text)
+    return nullptr;
+  *length = text->getString().size();
+  return text->getString().data();
+}
+
+// Tells an error at a place in the source, or at a function where the place is not known (line 0). The compiler that
+// runs the pass shows it as its own and fails.
+void ct_report_error(LLVMValueRef function, const char *directory, const char *file, uint32_t line, uint32_t column,
+                     const char *message) {
+  auto &f = *cast<Function>(unwrap(function));
+  auto &context = f.getContext();
+  DiagnosticLocation location;
+  if (line) {
+    auto *source = DIFile::get(context, file, directory);
+    auto *scope = DISubprogram::getDistinct(context, source, "", "", source, line, nullptr, line, nullptr, 0, 0,
+                                            DINode::FlagZero, DISubprogram::SPFlagZero, nullptr);
+    location = DiagnosticLocation(DebugLoc(DILocation::get(context, line, column, scope)));
+  }
+  context.diagnose(DiagnosticInfoUnsupported(f, message, location, DS_Error));
+}
+
+// The name that a programmer gave; to be freed with `free`.
+char *ct_demangle(const char *name) { return strdup(demangle(name).c_str()); }
+}

@@ -1,0 +1,266 @@
+//! Whole modules: owned ones, copies of part of one, linking, passes, errors of the compiler's own.
+
+use super::function::Function;
+use super::types::{Type, ty};
+use super::value::{Block, Mod, Value, c_string, message};
+use llvm_sys::core as c;
+use llvm_sys::prelude::*;
+use llvm_sys::transforms::pass_builder as p;
+use std::marker::PhantomData;
+
+unsafe extern "C" {
+    fn ct_copy_module(module: LLVMModuleRef, keep: *const LLVMValueRef, count: usize) -> LLVMModuleRef;
+    fn ct_aliasee(value: LLVMValueRef) -> LLVMValueRef;
+    fn ct_is_interposable(global: LLVMValueRef) -> bool;
+    fn ct_delete_body(global: LLVMValueRef);
+    fn ct_drop_named_metadata(module: LLVMModuleRef);
+    fn ct_is_address_taken(function: LLVMValueRef) -> bool;
+    fn ct_keep_alive(module: LLVMModuleRef, functions: *const LLVMValueRef, count: usize);
+    fn ct_split_before(instruction: LLVMValueRef) -> LLVMBasicBlockRef;
+    fn ct_replace_predecessor(block: LLVMBasicBlockRef, before: LLVMBasicBlockRef, after: LLVMBasicBlockRef);
+    fn ct_metadata_text(value: LLVMValueRef, length: *mut usize) -> *const libc::c_char;
+    fn ct_report_error(
+        function: LLVMValueRef,
+        directory: *const libc::c_char,
+        file: *const libc::c_char,
+        line: u32,
+        column: u32,
+        message: *const libc::c_char,
+    );
+    fn ct_demangle(name: *const libc::c_char) -> *mut libc::c_char;
+}
+
+/// A module as another program holds it: a reference of the C API.
+pub type RawModule = LLVMModuleRef;
+
+/// A module of our own, in a context that outlives it.
+pub struct OwnedMod<'c>(LLVMModuleRef, PhantomData<&'c ()>);
+
+impl Drop for OwnedMod<'_> {
+    fn drop(&mut self) {
+        // SAFETY: owned, and disposed of once.
+        unsafe { c::LLVMDisposeModule(self.0) }
+    }
+}
+
+impl<'c> OwnedMod<'c> {
+    /// The module, to work on.
+    pub fn module(&self) -> Mod<'_> {
+        Mod(self.0, PhantomData)
+    }
+
+    /// Links the module into another one of the same context: its definitions move there, and its declarations become
+    /// what the other one has of these names.
+    ///
+    /// # Errors
+    /// If the two do not fit; LLVM tells the context why.
+    pub fn link_into(self, program: Mod<'c>) -> Result<(), String> {
+        let own = std::mem::ManuallyDrop::new(self);
+        // SAFETY: both modules are live and of one context; LLVM disposes of the second.
+        match unsafe { llvm_sys::linker::LLVMLinkModules2(program.0, own.0) } {
+            0 => Ok(()),
+            _ => Err("the derivatives do not fit into the program".into()),
+        }
+    }
+}
+
+impl<'m> Mod<'m> {
+    /// A copy with the definitions of `keep` alone. All others become declarations with external linkage; what stands
+    /// for the whole program is left out; aliases give way to what they stand for.
+    pub fn copy_of(self, keep: &[Value<'m>]) -> OwnedMod<'m> {
+        let raw: Vec<_> = keep.iter().map(|v| v.0).collect();
+        // SAFETY: the values are globals of the module, passed with their number.
+        OwnedMod(unsafe { ct_copy_module(self.0, raw.as_ptr(), raw.len()) }, PhantomData)
+    }
+
+    /// Runs passes, in the words of `opt -passes`.
+    ///
+    /// # Errors
+    /// If the words are no pipeline.
+    pub fn run_passes(self, pipeline: &str) -> Result<(), String> {
+        let pipeline = c_string(pipeline);
+        // SAFETY: the module is live; options are made and disposed of here; no target machine is a valid choice; an
+        // error's message is freed once.
+        unsafe {
+            let options = p::LLVMCreatePassBuilderOptions();
+            let error = p::LLVMRunPasses(self.0, pipeline.as_ptr(), std::ptr::null_mut(), options);
+            p::LLVMDisposePassBuilderOptions(options);
+            if error.is_null() {
+                return Ok(());
+            }
+            let raw = llvm_sys::error::LLVMGetErrorMessage(error);
+            let text = std::ffi::CStr::from_ptr(raw).to_string_lossy().into_owned();
+            llvm_sys::error::LLVMDisposeErrorMessage(raw);
+            Err(text)
+        }
+    }
+
+    /// Takes away debug information and what else is said of the module as a whole.
+    pub fn strip_metadata(self) {
+        // SAFETY: the module is live.
+        unsafe {
+            llvm_sys::debuginfo::LLVMStripModuleDebugInfo(self.0);
+            ct_drop_named_metadata(self.0);
+        }
+    }
+
+    /// Keeps functions from being removed as unused.
+    pub fn keep_alive(self, functions: &[Function<'m>]) {
+        let raw: Vec<_> = functions.iter().map(|f| f.value().0).collect();
+        // SAFETY: the functions are of the module, passed with their number.
+        unsafe { ct_keep_alive(self.0, raw.as_ptr(), raw.len()) }
+    }
+}
+
+impl<'m> Function<'m> {
+    /// Has the function a use other than being called?
+    pub fn is_address_taken(self) -> bool {
+        // SAFETY: the value is a function.
+        unsafe { ct_is_address_taken(self.value().0) }
+    }
+
+    /// Copies attributes of another function, where it has them.
+    pub fn copy_attributes(self, from: Function<'_>, names: &[&str]) {
+        let at = llvm_sys::LLVMAttributeFunctionIndex;
+        for name in names {
+            // SAFETY: both are functions of one context; names are passed with their length; null means that there is
+            // no such attribute.
+            unsafe {
+                let (text, length) = (name.as_ptr().cast(), name.len());
+                let a = match c::LLVMGetEnumAttributeKindForName(text, length) {
+                    0 => c::LLVMGetStringAttributeAtIndex(from.value().0, at, text, length as u32),
+                    kind => c::LLVMGetEnumAttributeAtIndex(from.value().0, at, kind),
+                };
+                if !a.is_null() {
+                    c::LLVMAddAttributeAtIndex(self.value().0, at, a);
+                }
+            }
+        }
+    }
+}
+
+impl<'m> Value<'m> {
+    /// What an alias stands for, if it is one that nothing can replace.
+    pub fn aliasee(self) -> Option<Value<'m>> {
+        // SAFETY: any value may be asked.
+        Value::new(unsafe { ct_aliasee(self.0) })
+    }
+
+    /// May another definition of the global take the place of this one when the program is linked or loaded?
+    pub fn is_interposable(self) -> bool {
+        // SAFETY: callers apply it to globals.
+        unsafe { ct_is_interposable(self.0) }
+    }
+
+    /// Turns the definition of a global into a declaration.
+    pub fn delete_body(self) {
+        // SAFETY: callers apply it to functions and global variables.
+        unsafe { ct_delete_body(self.0) }
+    }
+
+    /// Removes a global variable that nothing uses.
+    pub fn delete_global(self) {
+        // SAFETY: callers apply it to global variables without users.
+        unsafe { c::LLVMDeleteGlobal(self.0) }
+    }
+
+    /// The string that an operand of metadata is.
+    pub fn metadata_text(self) -> Option<String> {
+        let mut length = 0;
+        // SAFETY: any value may be asked; LLVM owns the text.
+        unsafe {
+            let text = ct_metadata_text(self.0, &mut length).cast::<u8>();
+            if text.is_null() {
+                return None;
+            }
+            Some(String::from_utf8_lossy(std::slice::from_raw_parts(text, length)).into_owned())
+        }
+    }
+
+    /// Type of a type attribute (`byval`, `sret`) of an argument, at the call or of the function that it calls.
+    pub fn argument_type_attribute(self, i: u32, name: &str) -> Option<Type<'m>> {
+        // SAFETY: callers apply it to calls; a null attribute means that there is none.
+        let own = unsafe {
+            let kind = c::LLVMGetEnumAttributeKindForName(name.as_ptr().cast(), name.len());
+            let a = c::LLVMGetCallSiteEnumAttribute(self.0, i + 1, kind);
+            (!a.is_null()).then(|| ty(c::LLVMGetTypeAttributeValue(a)))
+        };
+        own.or_else(|| self.callee().and_then(|f| f.param_type_attribute(i, name)))
+    }
+
+    /// Text of a constant array of bytes, without the zero byte at its end.
+    pub fn string_value(self) -> Option<String> {
+        let mut length = 0;
+        // SAFETY: asked only if the value is such an array; LLVM owns the bytes.
+        let bytes = unsafe {
+            if c::LLVMIsAConstantDataSequential(self.0).is_null() || c::LLVMIsConstantString(self.0) == 0 {
+                return None;
+            }
+            std::slice::from_raw_parts(c::LLVMGetAsString(self.0, &mut length).cast::<u8>(), length)
+        };
+        let text = bytes.strip_suffix(b"\0").unwrap_or(bytes);
+        Some(String::from_utf8_lossy(text).into_owned())
+    }
+
+    /// Ends the block before an instruction. The rest is a new block, to which nothing leads yet.
+    pub fn split_before(self) -> Block<'m> {
+        // SAFETY: callers apply it to instructions in blocks.
+        Block(unsafe { ct_split_before(self.0) }, PhantomData)
+    }
+}
+
+impl<'m> Block<'m> {
+    /// Lets the merges at the start of the block name another predecessor.
+    pub fn replace_predecessor(self, before: Block<'m>, after: Block<'m>) {
+        // SAFETY: the blocks are of one function.
+        unsafe { ct_replace_predecessor(self.0, before.0, after.0) }
+    }
+}
+
+/// Tells an error through the context of a function's module: at a place in the source (directory, file, line,
+/// column), or at the function if the line is zero. The compiler shows it and fails.
+pub fn report_error(function: Function<'_>, place: (&str, &str, u32, u32), text: &str) {
+    let (directory, file, line, column) = place;
+    let (directory, file, text) = (c_string(directory), c_string(file), c_string(text));
+    // SAFETY: the value is a function; texts are C strings that LLVM copies.
+    unsafe {
+        ct_report_error(
+            function.value().0,
+            directory.as_ptr(),
+            file.as_ptr(),
+            line,
+            column,
+            text.as_ptr(),
+        );
+    }
+}
+
+/// The name that a programmer gave to a C++ function; other names as they are.
+pub fn demangle(name: &str) -> String {
+    let name = c_string(name);
+    // SAFETY: the name is a C string; the result, allocated with `malloc`, is freed once.
+    unsafe {
+        let raw = ct_demangle(name.as_ptr());
+        let text = std::ffi::CStr::from_ptr(raw).to_string_lossy().into_owned();
+        libc::free(raw.cast());
+        text
+    }
+}
+
+/// Parses the text form of a module.
+///
+/// # Errors
+/// What is wrong with the text, in LLVM's words.
+pub fn parse_text<'c>(context: super::value::Context<'c>, text: &str) -> Result<OwnedMod<'c>, String> {
+    let (mut module, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the context is live; the buffer is a copy, disposed of after parsing; the message is freed once.
+    unsafe {
+        let buffer = c::LLVMCreateMemoryBufferWithMemoryRangeCopy(text.as_ptr().cast(), text.len(), c"text".as_ptr());
+        let failed = llvm_sys::ir_reader::LLVMParseIRInContext2(context.0, buffer, &mut module, &mut error);
+        c::LLVMDisposeMemoryBuffer(buffer);
+        match failed {
+            0 => Ok(OwnedMod(module, PhantomData)),
+            _ => Err(message(error)),
+        }
+    }
+}
