@@ -22,7 +22,7 @@
 
 #![cfg(feature = "runtime")]
 
-pub use cotangent_macros::{Differentiable, custom_vjp, differentiable, inactive, op};
+pub use cotangent_macros::{Differentiable, custom_jvp, custom_vjp, differentiable, inactive, op};
 pub use cotangent_runtime::engine::{PlanOptions, materializations, register, set_plan_options, specializations};
 pub use cotangent_runtime::torch::{StorageUse, measure_storage};
 pub use cotangent_runtime::{Differentiable, Error, stop_gradient};
@@ -33,9 +33,10 @@ pub mod __private {
     pub use cotangent_runtime::differentiable::{Leaf, Leaves, Source};
     pub use cotangent_runtime::engine::Function;
     pub use cotangent_runtime::entry::{
-        Pull, autograd, call_with_rule, inactive, instance_of, jvp, op, request, rule_of, shim_of, unwrap,
-        value_and_grad, vjp,
+        Pull, autograd, call_with_rule, call_with_tangent_rule, caught, inactive, instance_of, jvp, kernel, op,
+        request, rule_of, shim_of, tangent_rule_of, unwrap, value_and_grad, vjp,
     };
+    pub use cotangent_runtime::kernel::{Addresses, Kernel, Mode};
 }
 
 /// The example of the README, compiled as a documentation test.

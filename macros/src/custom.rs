@@ -1,31 +1,38 @@
-//! Attributes that say what the derivative of a function is: `#[custom_vjp]`, `#[inactive]`, `#[op]`. Each leaves a
-//! marker in the function for the pass; a plain call runs the body.
+//! Attributes that say what the derivative of a function is: `#[custom_vjp]`, `#[custom_jvp]`, `#[inactive]`, `#[op]`. Each
+//! leaves a marker in the function for the pass; a plain call runs the body.
 
 use crate::module::{cotangent_of, description};
 use crate::signature::{Options, Signature};
-use proc_macro2::TokenStream;
-use quote::{ToTokens, quote};
+use proc_macro2::{Literal, TokenStream};
+use quote::{ToTokens, format_ident, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Error, FnArg, Ident, ItemFn, Pat, Path, Token};
+use syn::{Error, FnArg, Ident, ItemFn, Pat, Path, Token, Type};
 
-/// `forward = f_fwd, backward = f_bwd`.
+/// `forward = f_fwd, backward = f_bwd, tangent = f_jvp`: the first two or the last, or all.
+#[derive(Default)]
 struct Rule {
-    forward: Path,
-    backward: Path,
+    reverse: Option<(Path, Path)>,
+    tangent: Option<Path>,
 }
 
 impl Parse for Rule {
     fn parse(input: ParseStream) -> syn::Result<Self> {
-        let (mut forward, mut backward) = (None, None);
+        let (mut forward, mut backward, mut tangent) = (None, None, None);
         while !input.is_empty() {
             let word: Ident = input.parse()?;
-            input.parse::<Token![=]>()?;
             let place = match word.to_string().as_str() {
                 "forward" => &mut forward,
                 "backward" => &mut backward,
-                _ => return Err(Error::new(word.span(), "expected `forward = ..` and `backward = ..`")),
+                "tangent" => &mut tangent,
+                _ => {
+                    return Err(Error::new(
+                        word.span(),
+                        "expected `forward = ..` and `backward = ..`, or `tangent = ..`",
+                    ));
+                }
             };
+            input.parse::<Token![=]>()?;
             if place.replace(input.parse::<Path>()?).is_some() {
                 return Err(Error::new(word.span(), format!("`{word}` is given twice")));
             }
@@ -33,19 +40,41 @@ impl Parse for Rule {
                 input.parse::<Token![,]>()?;
             }
         }
-        match (forward, backward) {
-            (Some(forward), Some(backward)) => Ok(Rule { forward, backward }),
-            _ => Err(input.error("a rule has both halves: `#[custom_vjp(forward = f_fwd, backward = f_bwd)]`")),
-        }
+        let reverse = match (forward, backward) {
+            (Some(forward), Some(backward)) => Some((forward, backward)),
+            (None, None) => None,
+            _ => {
+                return Err(input.error("a rule has both halves: `#[custom_vjp(forward = f_fwd, backward = f_bwd)]`"));
+            }
+        };
+        Ok(Rule { reverse, tangent })
     }
 }
 
 /// Expands `#[custom_vjp]`.
 pub(crate) fn custom_vjp(arguments: TokenStream, item: TokenStream) -> TokenStream {
     or_error(item.clone(), || {
+        let span = arguments.span();
         let rule = syn::parse2::<Rule>(arguments)?;
-        let function = syn::parse2::<ItemFn>(item)?;
-        with_rule(&rule, &function)
+        if rule.reverse.is_none() {
+            let what = "a rule has both halves: `#[custom_vjp(forward = f_fwd, backward = f_bwd)]`";
+            return Err(Error::new(span, what));
+        }
+        with_rule(&rule, &syn::parse2::<ItemFn>(item)?)
+    })
+}
+
+/// Expands `#[custom_jvp]`.
+pub(crate) fn custom_jvp(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    or_error(item.clone(), || {
+        let span = arguments.span();
+        let rule = syn::parse2::<Rule>(arguments)?;
+        if rule.tangent.is_none() || rule.reverse.is_some() {
+            let what = "a tangent rule is one function: `#[custom_jvp(tangent = f_jvp)]`; where there is a reverse rule, too, \
+                        write all in `#[custom_vjp(forward = .., backward = .., tangent = ..)]`";
+            return Err(Error::new(span, what));
+        }
+        with_rule(&rule, &syn::parse2::<ItemFn>(item)?)
     })
 }
 
@@ -62,16 +91,7 @@ fn with_rule(rule: &Rule, function: &ItemFn) -> syn::Result<TokenStream> {
         let what = "a function with a rule returns its result: it takes no `&mut` parameter";
         return Err(Error::new(param.ty.span(), what));
     }
-    let mut names = Vec::new();
-    for input in &function.sig.inputs {
-        match input {
-            FnArg::Typed(typed) => match &*typed.pat {
-                Pat::Ident(pat) => names.push(pat.ident.clone()),
-                other => return Err(Error::new(other.span(), "give the parameter a name")),
-            },
-            FnArg::Receiver(_) => unreachable!("refused above"),
-        }
-    }
+    let (names, types) = parameters(function)?;
     let ItemFn { attrs, vis, sig, block } = function;
     let mut primal = sig.clone();
     primal.ident = Ident::new("__primal", proc_macro2::Span::mixed_site());
@@ -84,49 +104,90 @@ fn with_rule(rule: &Rule, function: &ItemFn) -> syn::Result<TokenStream> {
             pat.mutability = None;
         }
     }
-    let types: Vec<_> = sig
-        .inputs
-        .iter()
-        .filter_map(|input| match input {
-            FnArg::Typed(typed) => Some(&typed.ty),
-            FnArg::Receiver(_) => None,
-        })
-        .collect();
     let ret = match &sig.output {
         syn::ReturnType::Default => quote!(()),
         syn::ReturnType::Type(_, ty) => ty.to_token_stream(),
     };
-    let cotangents: Vec<TokenStream> = signature
-        .params
+    let selected: Vec<(usize, &Type)> = types
         .iter()
-        .zip(&types)
-        .filter(|(param, _)| param.wrt)
-        .map(|(_, ty)| cotangent_of(ty))
+        .enumerate()
+        .filter(|(at, _)| signature.params[*at].wrt)
+        .map(|(at, ty)| (at, *ty))
         .collect();
-    let gives = match cotangents.as_slice() {
-        [one] => one.clone(),
-        many => quote!((#(#many),*)),
+    let (at, ty): (Vec<_>, Vec<_>) = selected
+        .iter()
+        .map(|(at, ty)| (Literal::usize_unsuffixed(*at), *ty))
+        .unzip();
+    let reach = quote! {
+        |args: &::cotangent::__private::Addresses, leaves: &mut ::cotangent::__private::Leaves| {
+            #(args.leaves::<#ty>(#at, leaves);)*
+        }
     };
+    let jvp = rule.tangent.as_ref().map(|tangent| {
+        let tangents: Vec<Ident> = selected.iter().map(|(at, _)| format_ident!("tangent_{at}")).collect();
+        let all = (0..types.len()).map(Literal::usize_unsuffixed);
+        quote! {
+            |args: &::cotangent::__private::Addresses, source: &mut ::cotangent::__private::Source| {
+                #(let #tangents = args.tangent::<#ty>(#at, source);)*
+                #tangent(#(args.take::<#types>(#all),)* #(#tangents),*)
+            }
+        }
+    });
     let turbofish = &signature.turbofish;
-    let Rule { forward, backward } = rule;
     let description = description(&signature, &format!("::{}", sig.ident));
+    let (rule, call) = match &rule.reverse {
+        Some((forward, backward)) => {
+            let cotangents: Vec<TokenStream> = selected.iter().map(|(_, ty)| cotangent_of(ty)).collect();
+            let gives = match cotangents.as_slice() {
+                [one] => one.clone(),
+                many => quote!((#(#many),*)),
+            };
+            let tangent = jvp.map(|jvp| quote!(.with_tangent::<#ret, _, _>(#jvp, #reach)));
+            let rule = quote! {
+                ::cotangent::__private::rule_of::<(#(#types,)*), #ret, _, #gives, _, _, _, _>(
+                    #description,
+                    #primal_name #turbofish,
+                    #forward,
+                    #backward,
+                    #reach,
+                )#tangent
+            };
+            (rule, quote!(call_with_rule))
+        }
+        None => {
+            let rule = quote! {
+                ::cotangent::__private::tangent_rule_of::<(#(#types,)*), #ret, _, _, _>(
+                    #description,
+                    #primal_name #turbofish,
+                    #jvp,
+                    #reach,
+                )
+            };
+            (rule, quote!(call_with_tangent_rule))
+        }
+    };
     Ok(quote! {
         #(#attrs)*
         #[inline(never)]
         #vis #outer {
             #[allow(clippy::all)]
             #primal #block
-            let rule = const {
-                &::cotangent::__private::rule_of::<(#(#types,)*), #ret, _, #gives, _, _, _>(
-                    #description,
-                    #primal_name #turbofish,
-                    #forward,
-                    #backward,
-                )
-            };
-            ::cotangent::__private::call_with_rule::<(#(#types,)*), #ret>(rule, (#(#names,)*))
+            let rule = const { &#rule };
+            ::cotangent::__private::#call::<(#(#types,)*), #ret>(rule, (#(#names,)*))
         }
     })
+}
+
+/// The names and types of the parameters.
+fn parameters(function: &ItemFn) -> syn::Result<(Vec<Ident>, Vec<&Type>)> {
+    let parameter = |input| match input {
+        &FnArg::Typed(ref typed) => match &*typed.pat {
+            Pat::Ident(pat) => Ok((pat.ident.clone(), &*typed.ty)),
+            other => Err(Error::new(other.span(), "give the parameter a name")),
+        },
+        FnArg::Receiver(_) => unreachable!("refused above"),
+    };
+    function.sig.inputs.iter().map(parameter).collect()
 }
 
 /// Expands `#[inactive]`.

@@ -54,6 +54,9 @@ fn implementation(input: &DeriveInput) -> syn::Result<TokenStream> {
             fn cotangent(&self, source: &mut ::cotangent::__private::Source) -> Self {
                 match *self { #(#cotangents)* }
             }
+            fn seed(&self, source: &mut ::cotangent::__private::Source) -> ::core::option::Option<Self> {
+                ::core::option::Option::Some(::cotangent::Differentiable::cotangent(self, source))
+            }
         }
     })
 }

@@ -34,6 +34,13 @@ pub fn custom_vjp(arguments: TokenStream, item: TokenStream) -> TokenStream {
     custom::custom_vjp(arguments.into(), item.into()).into()
 }
 
+/// Gives a function a tangent of its own: `#[custom_jvp(tangent = f_jvp)]`, where `f_jvp` takes the arguments, then the
+/// tangents of those that are differentiable, and gives the result and its tangent.
+#[proc_macro_attribute]
+pub fn custom_jvp(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    custom::custom_jvp(arguments.into(), item.into()).into()
+}
+
 /// Makes what a function returns and writes constant for the derivative.
 #[proc_macro_attribute]
 pub fn inactive(arguments: TokenStream, item: TokenStream) -> TokenStream {

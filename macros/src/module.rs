@@ -100,7 +100,7 @@ fn quoted(text: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-/// `__request`, the marker, and `__function`, which remembers the answer.
+/// `__request`, the marker, and `__function`, which remembers the answer; and the markers of kernels.
 fn request(signature: &Signature) -> TokenStream {
     let Signature {
         callee,
@@ -112,31 +112,66 @@ fn request(signature: &Signature) -> TokenStream {
     let params = signature.params.iter().map(|param| &param.ty);
     let shim = quote!(const { ::cotangent::__private::shim_of::<(#(#params,)*), #ret, _>(#callee) });
     let wheres = &generics.where_clause;
-    if signature.is_generic() {
-        return quote! {
+    let instance = if signature.is_generic() {
+        quote!(::cotangent::__private::instance_of(#callee))
+    } else {
+        quote!("")
+    };
+    // Each stands alone in a function, where the pass reads its constants.
+    let kernels = Mode::ALL.into_iter().map(|mode| {
+        let (name, mode) = (mode.function(), format_ident!("{mode:?}"));
+        quote! {
             #[inline(never)]
-            fn __request #generics () -> &'static ::cotangent::__private::Function #wheres {
-                let instance = ::cotangent::__private::instance_of(#callee);
-                ::cotangent::__private::request(super::__DESCRIPTION, instance, #shim)
+            fn #name #generics () -> ::core::option::Option<&'static ::cotangent::__private::Kernel> #wheres {
+                let instance = #instance;
+                ::cotangent::__private::kernel(
+                    super::__DESCRIPTION, instance, #shim, ::cotangent::__private::Mode::#mode,
+                )
             }
+        }
+    });
+    let request = quote! {
+        #[inline(never)]
+        fn __request #generics () -> &'static ::cotangent::__private::Function #wheres {
+            let instance = #instance;
+            ::cotangent::__private::request(super::__DESCRIPTION, instance, #shim)
+        }
+    };
+    let function = if signature.is_generic() {
+        quote! {
             fn __function #generics () -> &'static ::cotangent::__private::Function #wheres {
                 __request #turbofish ()
             }
-        };
-    }
-    quote! {
-        #[inline(never)]
-        fn __request #generics () -> &'static ::cotangent::__private::Function #wheres {
-            ::cotangent::__private::request(super::__DESCRIPTION, "", #shim)
         }
-        fn __function() -> &'static ::cotangent::__private::Function {
-            static FUNCTION: ::std::sync::OnceLock<&'static ::cotangent::__private::Function> =
-                ::std::sync::OnceLock::new();
-            FUNCTION.get_or_init(__request)
+    } else {
+        quote! {
+            fn __function() -> &'static ::cotangent::__private::Function {
+                static FUNCTION: ::std::sync::OnceLock<&'static ::cotangent::__private::Function> =
+                    ::std::sync::OnceLock::new();
+                FUNCTION.get_or_init(__request)
+            }
+            // The request stays in the program when nothing calls an entry point: `register` serves the function, too.
+            #[used]
+            static __REQUESTED: fn() -> &'static ::cotangent::__private::Function = __request;
         }
-        // The request stays in the program when nothing calls an entry point: `register` serves the function, too.
-        #[used]
-        static __REQUESTED: fn() -> &'static ::cotangent::__private::Function = __request;
+    };
+    quote!(#request #function #(#kernels)*)
+}
+
+/// What an entry point needs of a kernel.
+#[derive(Clone, Copy, Debug)]
+enum Mode {
+    Pullback,
+    Gradient,
+    Tangent,
+}
+
+impl Mode {
+    const ALL: [Mode; 3] = [Mode::Pullback, Mode::Gradient, Mode::Tangent];
+
+    /// The name of the function with the marker.
+    fn function(self) -> Ident {
+        format_ident!("__kernel_{}", format!("{self:?}").to_lowercase())
     }
 }
 
@@ -173,6 +208,9 @@ fn value_types(signature: &Signature) -> TokenStream {
             fn cotangent(&self, source: &mut ::cotangent::__private::Source) -> Self {
                 Self { #(#names: ::cotangent::Differentiable::cotangent(&self.#names, source),)* }
             }
+            fn seed(&self, source: &mut ::cotangent::__private::Source) -> ::core::option::Option<Self> {
+                ::core::option::Option::Some(::cotangent::Differentiable::cotangent(self, source))
+            }
         }
         /// One tangent for each differentiated parameter.
         pub struct __Tangents {
@@ -186,14 +224,14 @@ fn value_types(signature: &Signature) -> TokenStream {
             /// The cotangents for a seed.
             #[track_caller]
             pub fn call(&self, seed: #seed_type) -> __Cotangents {
-                ::cotangent::__private::unwrap(self.try_call(seed))
+                ::cotangent::__private::unwrap(self.0.call(|leaves| { #seed_leaves }))
             }
             /// The cotangents for a seed, or why there are none.
             pub fn try_call(
                 &self,
                 seed: #seed_type,
             ) -> ::core::result::Result<__Cotangents, ::cotangent::Error> {
-                self.0.call(|leaves| { #seed_leaves })
+                ::cotangent::__private::caught(|| self.0.call(|leaves| { #seed_leaves }))
             }
         }
     }
@@ -230,19 +268,33 @@ fn seed(signature: &Signature) -> (TokenStream, TokenStream, TokenStream) {
 
 /// The entry points and their `try_` twins.
 fn entries(signature: &Signature) -> TokenStream {
-    let ret = &signature.ret;
+    let Signature { ret, turbofish, .. } = signature;
     let tangents = Ident::new("tangents", Span::mixed_site());
+    let names: Vec<&Ident> = signature.params.iter().map(|param| &param.name).collect();
+    let args = quote!((#(#names,)*));
+    let Closures {
+        reach,
+        shape,
+        finals,
+        tangents: tangent_leaves,
+        output,
+    } = Closures::new(signature, &tangents);
     let output_tangent = if signature.params.iter().any(|param| param.seeded) {
         quote!(__Seed)
     } else {
         let ret = types::without_lifetimes(ret);
         quote_spanned!(ret.span()=> <#ret as ::cotangent::Differentiable>::Cotangent)
     };
-    let Signature { turbofish, .. } = signature;
-    let function = quote!(__function #turbofish ());
-    let names: Vec<&Ident> = signature.params.iter().map(|param| &param.name).collect();
-    let args = quote!((#(#names,)*));
-    let (wrt, shape, finals) = closures(signature);
+    let call = |entry: &str, mode: Mode, rest: TokenStream| {
+        let (entry, kernel) = (format_ident!("{entry}"), mode.function());
+        quote! {
+            ::cotangent::__private::#entry::<_, #ret, _>(
+                #kernel #turbofish (), __function #turbofish, #args, #reach, #rest
+            )
+        }
+    };
+    let value_and_grad = call("value_and_grad", Mode::Gradient, quote!(#shape, #finals));
+    let vjp = call("vjp", Mode::Pullback, quote!(#shape, #finals));
     let entry = |name: &str, doc: &str, extra: Option<&TokenStream>, gives: TokenStream, body: TokenStream| {
         twins(signature, name, doc, extra, &gives, &body)
     };
@@ -253,74 +305,94 @@ fn entries(signature: &Signature) -> TokenStream {
             "The result and the cotangents for a seed of one: the result must be one number.",
             None,
             quote!((#ret, __Cotangents)),
-            quote!(::cotangent::__private::value_and_grad::<_, #ret, _>(#function, #args, #wrt, #shape, #finals)),
+            value_and_grad.clone(),
         ),
         entry(
             "grad",
             "The cotangents for a seed of one: the result must be one number.",
             None,
             quote!(__Cotangents),
-            quote! {
-                ::cotangent::__private::value_and_grad::<_, #ret, _>(#function, #args, #wrt, #shape, #finals)
-                    .map(|(_, cotangents)| cotangents)
-            },
+            quote!(#value_and_grad.map(|(_, cotangents)| cotangents)),
         ),
         entry(
             "vjp",
             "The result and its pullback.",
             None,
             quote!((#ret, __Pullback)),
-            quote! {
-                ::cotangent::__private::vjp::<_, #ret, _>(#function, #args, #wrt, #shape, #finals)
-                    .map(|(result, pull)| (result, __Pullback(pull)))
-            },
+            quote!(#vjp.map(|(result, pull)| (result, __Pullback(pull)))),
         ),
         entry(
             "jvp",
             "The result and its tangent.",
             Some(&tangent_param),
             quote!((#ret, #output_tangent)),
-            quote!({
-                let _ = (#args, #tangents);
-                ::cotangent::__private::jvp(#function)
-            }),
+            call("jvp", Mode::Tangent, quote!(#tangent_leaves, #finals, #output)),
         ),
         entry(
             "autograd",
             "The result, attached to LibTorch's graph: `backward` runs the compiled pullback.",
             None,
             ret.to_token_stream(),
-            quote!(::cotangent::__private::autograd::<_, #ret>(#function, #args, #wrt)),
+            quote!(::cotangent::__private::autograd::<_, #ret>(__function #turbofish (), #args, #reach)),
         ),
     ]
     .into_iter()
     .collect()
 }
 
-/// Closures over the tuple of arguments: leaves of differentiated parameters, shape of the cotangents, leaves of final
-/// values.
-fn closures(signature: &Signature) -> (TokenStream, TokenStream, TokenStream) {
-    let at = |keep: fn(&Param) -> bool| {
-        let kept = signature
-            .params
-            .iter()
-            .enumerate()
-            .filter(move |(_, param)| keep(param));
-        kept.map(|(at, _)| Literal::usize_unsuffixed(at)).collect::<Vec<_>>()
-    };
-    let (wrt, finals) = (at(|param| param.wrt), at(|param| param.seeded));
-    let names = signature
-        .params
-        .iter()
-        .filter(|param| param.wrt)
-        .map(|param| &param.name);
-    (
-        quote!(|args, leaves| { #(leaves.of(#wrt, &args.#wrt);)* }),
-        quote!(|args, source| __Cotangents {
-            #(#names: ::cotangent::Differentiable::cotangent(&args.#wrt, source),)*
-        }),
-        quote!(|args, leaves| { #(leaves.of(#finals, &args.#finals);)* }),
-    )
+/// Closures over the tuple of arguments that say where leaves are.
+struct Closures {
+    /// Leaves of the differentiated parameters, and memory beside them that a kernel may write to.
+    reach: TokenStream,
+    /// Cotangents with the structure of the arguments.
+    shape: TokenStream,
+    /// Leaves of final values.
+    finals: TokenStream,
+    /// Leaves of the tangents.
+    tangents: TokenStream,
+    /// The tangents of the outputs.
+    output: TokenStream,
+}
+
+impl Closures {
+    fn new(signature: &Signature, tangents: &Ident) -> Closures {
+        let params = || {
+            let params = signature.params.iter().enumerate();
+            params.map(|(at, param)| (Literal::usize_unsuffixed(at), param))
+        };
+        let reach = params().filter_map(|(at, param)| match param {
+            Param { wrt: true, .. } => Some(quote!(leaves.of(#at, &args.#at);)),
+            Param { ty, .. } if types::is_writable(ty) => Some(quote!(leaves.beside(&args.#at);)),
+            _ => None,
+        });
+        let (wrt, names): (Vec<_>, Vec<_>) = params()
+            .filter(|(_, param)| param.wrt)
+            .map(|(at, param)| (at, &param.name))
+            .unzip();
+        let (finals, final_names): (Vec<_>, Vec<_>) = params()
+            .filter(|(_, param)| param.seeded)
+            .map(|(at, param)| (at, &param.name))
+            .unzip();
+        let tangent = if finals.is_empty() {
+            quote!(::cotangent::Differentiable::cotangent(result, source))
+        } else {
+            let ret = (!types::is_unit(&signature.ret))
+                .then(|| quote!(ret: ::cotangent::Differentiable::seed(result, source)?,));
+            quote!(__Seed {
+                #ret
+                #(#final_names: ::cotangent::Differentiable::cotangent(&args.#finals, source),)*
+            })
+        };
+        Closures {
+            reach: quote!(|args, leaves| { #(#reach)* }),
+            shape: quote!(|args, source| __Cotangents {
+                #(#names: ::cotangent::Differentiable::cotangent(&args.#wrt, source),)*
+            }),
+            finals: quote!(|args, leaves| { #(leaves.of(#finals, &args.#finals);)* }),
+            tangents: quote!(|leaves| { #(leaves.of(#wrt, &#tangents.#names);)* }),
+            output: quote!(|args, result, source| ::core::option::Option::Some(#tangent)),
+        }
+    }
 }
 
 /// An entry point and its twin that returns a `Result`.
@@ -333,32 +405,25 @@ fn twins(
     body: &TokenStream,
 ) -> TokenStream {
     let (name, twin) = (format_ident!("{name}"), format_ident!("try_{name}"));
-    let Signature {
-        generics, turbofish, ..
-    } = signature;
+    let generics = &signature.generics;
     let wheres = &generics.where_clause;
     let params = signature.params.iter().map(|param| {
         let Param { name, ty, .. } = param;
         quote!(#name: #ty)
     });
     let params: Vec<TokenStream> = params.chain(extra.cloned()).collect();
-    let tangents = extra.map(|_| Ident::new("tangents", Span::mixed_site()));
-    let names: Vec<&Ident> = signature
-        .params
-        .iter()
-        .map(|param| &param.name)
-        .chain(&tangents)
-        .collect();
     let twin_doc = format!("{doc} Failures are returned.");
     quote! {
         #[doc = #doc]
+        #[inline]
         #[track_caller]
         pub fn #name #generics (#(#params),*) -> #gives #wheres {
-            ::cotangent::__private::unwrap(#twin #turbofish (#(#names),*))
+            ::cotangent::__private::unwrap(#body)
         }
         #[doc = #twin_doc]
+        #[inline]
         pub fn #twin #generics (#(#params),*) -> ::core::result::Result<#gives, ::cotangent::Error> #wheres {
-            #body
+            ::cotangent::__private::caught(move || #body)
         }
     }
 }

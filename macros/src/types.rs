@@ -69,6 +69,11 @@ pub(crate) fn is_mutable(ty: &Type) -> bool {
     }
 }
 
+/// Whether a function that is given such a value, made of known types, may write floats to memory that it reaches.
+pub(crate) fn is_writable(ty: &Type) -> bool {
+    is_known(ty) && !is_constant(ty) && (!matches!(ty, Type::Reference(_)) || is_mutable(ty))
+}
+
 /// Whether nothing is returned.
 pub(crate) fn is_unit(ty: &Type) -> bool {
     matches!(ty, Type::Tuple(tuple) if tuple.elems.is_empty())

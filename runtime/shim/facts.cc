@@ -11,6 +11,8 @@
 extern "C" {
 extern const unsigned char cotangent_artifact_start[] __attribute__((weak));
 extern const unsigned char cotangent_artifact_end[] __attribute__((weak));
+extern const unsigned char cotangent_kernels[] __attribute__((weak));
+extern const int64_t cotangent_kernels_len __attribute__((weak));
 }
 
 namespace {
@@ -39,6 +41,13 @@ const unsigned char *cotangent_artifact(size_t *length) {
   if (&cotangent_artifact_start[0] == nullptr || &cotangent_artifact_end[0] == nullptr) return nullptr;
   *length = static_cast<size_t>(cotangent_artifact_end - cotangent_artifact_start);
   return cotangent_artifact_start;
+}
+
+// The layout of the entries is that of `kernel::Kernel`.
+const void *cotangent_kernel_table(size_t *length) {
+  if (&cotangent_kernels[0] == nullptr || &cotangent_kernels_len == nullptr) return nullptr;
+  *length = static_cast<size_t>(cotangent_kernels_len);
+  return cotangent_kernels;
 }
 
 // The layout is that of `torch::facts::Raw`.

@@ -2,6 +2,7 @@
 //!
 //! A raised function arrives as a `cotangent_graph::program::Program`. [`exec`] turns the graphs that the middle end
 //! makes of it into machine code ([`lower`], [`jit`]) that calls LibTorch's own kernels by address ([`kernels`]).
+//! [`kernel`] calls the derivatives of functions over floats and memory, which the pass wrote as native code.
 
 pub mod differentiable;
 pub mod engine;
@@ -9,6 +10,7 @@ pub mod entry;
 pub mod error;
 pub mod exec;
 pub mod jit;
+pub mod kernel;
 pub mod kernels;
 pub mod lower;
 pub mod stop;

@@ -57,6 +57,12 @@ impl Eval<'_> {
                      differentiate the parts around it, and call the rule's backward between them",
                 );
             }
+            "cotangent_custom_jvp" => {
+                return self.refuse(
+                    "it calls a function with a tangent rule (`custom_jvp`), which a tensor function cannot use; give the \
+                     function a `custom_vjp`, or differentiate the parts around it",
+                );
+            }
             "cotangent_inactive" => {
                 return self.refuse(
                     "it calls an inactive function, which a tensor function cannot use yet; detach the function's \

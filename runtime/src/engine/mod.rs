@@ -26,4 +26,5 @@ pub use counters::{materializations, residual_bytes, specializations};
 pub use function::{Description, Function, Param};
 pub use operators::{dispatch, register, register_function};
 pub use request::cotangent_request;
+pub(crate) use request::key;
 pub use run::Run;

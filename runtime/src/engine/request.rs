@@ -49,11 +49,16 @@ pub extern "C-unwind" fn cotangent_request(
     function
 }
 
+/// What a function is known by: its path, and its instance if it has several.
+pub(crate) fn key(name: &str, instance: &str) -> String {
+    match instance {
+        "" => name.to_owned(),
+        _ => format!("{name}<{instance}>"),
+    }
+}
+
 fn find(description: Description, instance: &str, shim: Shim) -> &'static Function {
-    let key = match instance {
-        "" => description.name.clone(),
-        _ => format!("{}<{instance}>", description.name),
-    };
+    let key = key(&description.name, instance);
     let mut known = BY_KEY.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(function) = known.get(&key) {
         function.set_original(shim);

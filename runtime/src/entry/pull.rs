@@ -1,22 +1,40 @@
 //! A forward pass that was run: what turns seeds into cotangents.
 
-use crate::differentiable::{Differentiable, Leaf, LeafKind, Leaves, Number, Place, Source};
-use crate::engine::Run;
+use super::structure;
+use crate::differentiable::{Differentiable, Leaf, Leaves, Number, Place, Source};
+use crate::engine;
 use crate::error::Error;
+use crate::kernel::Held;
+use crate::kernel::shadow::Run;
 use std::sync::{Mutex, PoisonError};
 use tch::Tensor;
 
 /// The run, and the shape that cotangents have.
 pub struct Pull<C> {
     name: String,
-    run: Run,
+    work: Work,
     /// A cotangent in which every leaf is "none": `C` need not be `Sync`, and a pullback is.
     shape: Mutex<C>,
-    /// Owner and type of each output leaf.
-    outputs: Vec<(usize, LeafKind)>,
+    /// The leaves of the outputs. Their places are not read any more.
+    outputs: Outputs,
     /// The result is `None` or `Err`, so that its seed has no effect.
     absent: bool,
 }
+
+/// What ran.
+enum Work {
+    /// A program over tensors.
+    Program(engine::Run),
+    /// A kernel.
+    Kernel(Mutex<Held>),
+}
+
+struct Outputs(Vec<Run>);
+
+// SAFETY: the places of outputs are compared and described only; the numbers at their shadows belong to `work`.
+unsafe impl Send for Outputs {}
+// SAFETY: as above.
+unsafe impl Sync for Outputs {}
 
 impl<C> std::fmt::Debug for Pull<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -25,13 +43,21 @@ impl<C> std::fmt::Debug for Pull<C> {
 }
 
 impl<C: Differentiable<Cotangent = C>> Pull<C> {
-    pub(super) fn new(name: String, run: Run, shape: C, outputs: &[Leaf], absent: bool) -> Pull<C> {
-        let outputs = outputs.iter().map(|leaf| (leaf.param, leaf.place.kind())).collect();
+    pub(super) fn of_program(name: &str, run: engine::Run, shape: C, outputs: Vec<Run>, absent: bool) -> Pull<C> {
+        Pull::new(name, Work::Program(run), shape, outputs, absent)
+    }
+
+    pub(crate) fn of_kernel(name: &str, held: Held, shape: C, absent: bool) -> Pull<C> {
+        let outputs = held.outputs().to_vec();
+        Pull::new(name, Work::Kernel(Mutex::new(held)), shape, outputs, absent)
+    }
+
+    fn new(name: &str, work: Work, shape: C, outputs: Vec<Run>, absent: bool) -> Pull<C> {
         Pull {
-            name,
-            run,
+            name: name.to_owned(),
+            work,
             shape: Mutex::new(shape),
-            outputs,
+            outputs: Outputs(outputs),
             absent,
         }
     }
@@ -41,58 +67,64 @@ impl<C: Differentiable<Cotangent = C>> Pull<C> {
     pub fn call(&self, seed: impl FnOnce(&mut Leaves)) -> Result<C, Error> {
         let mut leaves = Leaves::default();
         seed(&mut leaves);
-        let mut leaves = leaves.into_vec();
+        let (mut seeds, _) = leaves.into_parts();
         if self.absent {
-            leaves.retain(|leaf| leaf.param != Leaf::RETURN);
+            seeds.retain(|seed| seed.param != Leaf::RETURN);
         }
-        let given = leaves.iter().map(|leaf| (leaf.param, leaf.place.kind()));
-        if !given.eq(self.outputs.iter().copied()) {
+        if let Some(difference) = structure::difference(&seeds, &self.outputs.0) {
+            let name = &self.name;
             return Err(Error::new(format!(
-                "the seed of `{}` has not the structure of its output: the seed is made of {}, the output of {}",
-                self.name,
-                describe(leaves.iter().map(|leaf| leaf.place.kind())),
-                describe(self.outputs.iter().map(|(_, kind)| *kind)),
+                "the seed of `{name}` has not the structure of its output: the seed is made of {difference}"
             )));
         }
-        self.pull(leaves.iter().map(|leaf| read(leaf.place)).collect())
+        self.pull(&seeds, &self.outputs.0)
     }
 
     /// The cotangents for a seed of one on a result that is one number.
-    pub(super) fn call_with_one<R: Differentiable>(&self, result: &R) -> Result<C, Error> {
+    pub(crate) fn call_with_one<R: Differentiable>(&self, result: &R) -> Result<C, Error> {
         let mut leaves = Leaves::default();
         leaves.of(Leaf::RETURN, result);
         let leaves = leaves.into_vec();
-        let one = match leaves.as_slice() {
-            [] if self.absent => None,
-            [leaf] => Some(self.one(leaf.place)?),
+        let ones: &[Run] = match leaves.as_slice() {
+            [] if self.absent => &[],
+            [_] => &self.outputs.0[..1],
             _ => return Err(self.not_scalar(&format!("it is made of {} tensors and floats", leaves.len()))),
         };
-        let others = self
-            .outputs
-            .iter()
-            .skip(leaves.len())
-            .map(|(_, kind)| Number::none(*kind));
-        self.pull(one.into_iter().chain(others).collect())
+        let (double, single, tensor);
+        let place = match leaves.first().map(|leaf| leaf.place) {
+            None => return self.pull(&[], ones),
+            Some(Place::F64(_)) => {
+                double = 1.0;
+                Place::F64(&double)
+            }
+            Some(Place::F32(_)) => {
+                single = 1.0;
+                Place::F32(&single)
+            }
+            Some(Place::Tensor(result)) => {
+                // SAFETY: the leaf of a result that is borrowed.
+                tensor = self.one(unsafe { &*result })?;
+                Place::Tensor(&tensor)
+            }
+        };
+        let (param, shadow) = (Leaf::RETURN, std::ptr::null_mut());
+        let seed = Run {
+            param,
+            place,
+            count: 1,
+            shadow,
+        };
+        self.pull(&[seed], ones)
     }
 
-    fn one(&self, place: Place) -> Result<Number, Error> {
-        match place {
-            Place::F64(_) => Ok(Number::F64(1.0)),
-            Place::F32(_) => Ok(Number::F32(1.0)),
-            Place::Tensor(tensor) => {
-                // SAFETY: the leaf of a result that is borrowed.
-                let tensor = unsafe { &*tensor };
-                if !tensor.defined() {
-                    return Err(self.not_scalar("it is undefined"));
-                }
-                if tensor.numel() != 1 {
-                    return Err(self.not_scalar(&format!("its shape is {:?}", tensor.size())));
-                }
-                Ok(Number::Tensor(
-                    tch::no_grad(|| tensor.f_ones_like()).map_err(Error::from)?,
-                ))
-            }
+    fn one(&self, tensor: &Tensor) -> Result<Tensor, Error> {
+        if !tensor.defined() {
+            return Err(self.not_scalar("it is undefined"));
         }
+        if tensor.numel() != 1 {
+            return Err(self.not_scalar(&format!("its shape is {:?}", tensor.size())));
+        }
+        tch::no_grad(|| tensor.f_ones_like()).map_err(Error::from)
     }
 
     fn not_scalar(&self, what: &str) -> Error {
@@ -102,10 +134,22 @@ impl<C: Differentiable<Cotangent = C>> Pull<C> {
         ))
     }
 
-    fn pull(&self, seeds: Vec<Number>) -> Result<C, Error> {
-        let numbers = self.run.pullback(seeds)?;
-        let shape = self.shape.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(shape.cotangent(&mut Source::Numbers(numbers.into_iter())))
+    /// The cotangents for seeds on the first outputs.
+    fn pull(&self, seeds: &[Run], outputs: &[Run]) -> Result<C, Error> {
+        let shape = || self.shape.lock().unwrap_or_else(PoisonError::into_inner);
+        match &self.work {
+            Work::Kernel(held) => {
+                let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok(held.pull(seeds, outputs, &*shape()))
+            }
+            Work::Program(run) => {
+                let mut numbers: Vec<Number> = seeds.iter().flat_map(Run::leaves).map(read).collect();
+                let unseeded = self.outputs.0.iter().flat_map(Run::leaves).skip(numbers.len());
+                numbers.extend(unseeded.map(|place| Number::none(place.kind())));
+                let numbers = run.pullback(numbers)?;
+                Ok(shape().cotangent(&mut Source::Numbers(numbers.into_iter())))
+            }
+        }
     }
 }
 
@@ -127,15 +171,4 @@ fn share(tensor: &Tensor) -> Tensor {
     } else {
         Tensor::new()
     }
-}
-
-fn describe(kinds: impl Iterator<Item = LeafKind>) -> String {
-    let names: Vec<&str> = kinds
-        .map(|kind| match kind {
-            LeafKind::Tensor => "Tensor",
-            LeafKind::F64 => "f64",
-            LeafKind::F32 => "f32",
-        })
-        .collect();
-    format!("({})", names.join(", "))
 }

@@ -10,6 +10,8 @@
 //!   a place for the result, calls [`Rule::run`], and keeps the [`Ran`]; [`Ran::pullback`] turns seeds (one per output
 //!   leaf) into cotangents (one per leaf of the parameters with `"wrt":true`). Which arguments it can rebuild from
 //!   leaves follows from `params[i].ty` in the description: `& Tensor`, `Tensor`, `f64`, `f32` and integers are enough.
+//! * `cotangent_custom_jvp(rule, args, out)`, called by every function that has a tangent rule only ([`TangentRule`]).
+//!   Natively it runs the function's body.
 //! * `cotangent_inactive()`, first in a function: what the function returns and writes is constant. Its tensor ops have
 //!   no derivative until it returns.
 //! * `cotangent_op(name, len)`, first in a function: its body is the named operation.
@@ -17,6 +19,7 @@
 
 use super::shim::{Arguments, Callable, Shim, shim_of};
 use crate::differentiable::{Differentiable, Leaf, Leaves, Number, Source};
+use crate::kernel::{Addresses, KernelRule};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::sync::{Mutex, PoisonError};
 
@@ -29,6 +32,8 @@ pub struct Rule {
     primal: Shim,
     forward: unsafe fn(args: *const *const (), out: *mut ()) -> Box<dyn Backward>,
     outputs: unsafe fn(out: *const (), leaves: &mut Leaves),
+    /// What kernels call.
+    kernel: KernelRule,
 }
 
 /// A rule's forward half that was run.
@@ -138,9 +143,17 @@ unsafe fn outputs<R: Differentiable>(out: *const (), leaves: &mut Leaves) {
     leaves.of(Leaf::RETURN, unsafe { &*out.cast::<R>() });
 }
 
-/// The rule of a function: its body, `forward(args..) -> (result, residuals)`, `backward(residuals, seed) -> cotangents`.
-pub const fn rule_of<A, R, S, C, P, F, B>(description: &'static str, primal: P, _: F, _: B) -> Rule
+/// The rule of a function: its body, `forward(args..) -> (result, residuals)`, `backward(residuals, seed) -> cotangents`,
+/// and what lists the leaves of its arguments.
+pub const fn rule_of<A, R, S, C, P, F, B, L>(
+    description: &'static str,
+    primal: P,
+    forward: F,
+    backward: B,
+    reach: L,
+) -> Rule
 where
+    L: Fn(&Addresses, &mut Leaves) + Copy,
     R: Differentiable<Cotangent: Send + 'static>,
     S: Clone + Send + 'static,
     C: Differentiable + 'static,
@@ -152,9 +165,70 @@ where
         description: description.as_ptr(),
         description_len: description.len(),
         primal: shim_of::<A, R, P>(primal),
-        forward: forward::<A, R, S, C, F, B>,
+        forward: self::forward::<A, R, S, C, F, B>,
         outputs: outputs::<R>,
+        kernel: KernelRule::reverse_mode::<A, R, S, C, F, B, L>(forward, backward, reach),
     }
+}
+
+impl Rule {
+    /// The same rule with `jvp(args, tangents) -> (result, tangent)`.
+    pub const fn with_tangent<R, J, L>(self, jvp: J, reach: L) -> Rule
+    where
+        R: Differentiable,
+        J: Fn(&Addresses, &mut Source) -> (R, R::Cotangent) + Copy,
+        L: Fn(&Addresses, &mut Leaves) + Copy,
+    {
+        Rule {
+            kernel: self.kernel.with_tangent::<R, J, L>(jvp, reach),
+            ..self
+        }
+    }
+}
+
+/// A tangent that a user wrote.
+#[repr(C)]
+#[derive(Debug)]
+pub struct TangentRule {
+    description: *const u8,
+    description_len: usize,
+    primal: Shim,
+    kernel: KernelRule,
+}
+
+/// The rule of a function: its body, `jvp(args, tangents) -> (result, tangent)`, and what lists the leaves of its
+/// arguments.
+pub const fn tangent_rule_of<A, R, P, J, L>(description: &'static str, primal: P, jvp: J, reach: L) -> TangentRule
+where
+    R: Differentiable,
+    P: Callable<A, R> + Copy,
+    J: Fn(&Addresses, &mut Source) -> (R, R::Cotangent) + Copy,
+    L: Fn(&Addresses, &mut Leaves) + Copy,
+{
+    TangentRule {
+        description: description.as_ptr(),
+        description_len: description.len(),
+        primal: shim_of::<A, R, P>(primal),
+        kernel: KernelRule::NONE.with_tangent::<R, J, L>(jvp, reach),
+    }
+}
+
+/// A call of a function that has a tangent rule only.
+#[inline]
+pub fn call_with_tangent_rule<A: Arguments, R>(rule: &'static TangentRule, args: A) -> R {
+    let args = ManuallyDrop::new(args);
+    let mut out = MaybeUninit::<R>::uninit();
+    args.addresses(|args| cotangent_custom_jvp(rule, args.as_ptr(), out.as_mut_ptr().cast()));
+    // SAFETY: the function returned, so it wrote the result.
+    unsafe { out.assume_init() }
+}
+
+/// The marker of a function with a tangent rule; natively, a call of its body.
+#[inline(never)]
+#[unsafe(no_mangle)]
+extern "C-unwind" fn cotangent_custom_jvp(rule: *const TangentRule, args: *const *const (), out: *mut ()) {
+    // SAFETY: `call_with_tangent_rule` passes a rule with arguments of its function.
+    unsafe { ((*rule).primal)(args, out) };
 }
 
 /// A call of a function that has a rule.

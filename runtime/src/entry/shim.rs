@@ -4,6 +4,7 @@
 //! the macros write needs no `unsafe`, and the pass finds an ordinary function that it can evaluate.
 
 use crate::engine::{Function, cotangent_request};
+use crate::kernel::{Kernel, Mode, cotangent_kernel};
 
 /// Calls a function: `args[i]` is the address of the i-th argument value, `out` the place of the result. Arguments are
 /// moved out of their places.
@@ -57,7 +58,7 @@ pub const MOST_PARAMETERS: usize = 24;
 ///
 /// # Safety
 /// A value of the type exists.
-pub(super) unsafe fn item<F: Copy>() -> F {
+pub(crate) unsafe fn item<F: Copy>() -> F {
     const { assert!(size_of::<F>() == 0, "a shim is for a function item") };
     // SAFETY: there is such a value, and reading it reads no byte.
     unsafe { std::ptr::NonNull::<F>::dangling().read() }
@@ -94,4 +95,19 @@ pub fn request(description: &'static str, instance: &'static str, shim: Shim) ->
     );
     // SAFETY: requests live as long as the program.
     unsafe { &*function }
+}
+
+/// Asks for a derivative of a function as a kernel: the marker that the pass looks for.
+#[inline]
+pub fn kernel(description: &'static str, instance: &'static str, shim: Shim, mode: Mode) -> Option<&'static Kernel> {
+    let kernel = cotangent_kernel(
+        description.as_ptr(),
+        description.len(),
+        instance.as_ptr(),
+        instance.len(),
+        shim,
+        mode,
+    );
+    // SAFETY: kernels are constants of the program.
+    unsafe { kernel.as_ref() }
 }

@@ -2,6 +2,7 @@
 
 use super::{rule_of, shim_of};
 use crate::differentiable::{Differentiable, Leaf, LeafKind, Leaves, Number, Place, Source};
+use crate::kernel::Addresses;
 use tch::Tensor;
 
 type Mixed = (Vec<Tensor>, [f64; 2], Option<(f32, usize)>);
@@ -85,7 +86,11 @@ fn a_rule_that_was_run_can_be_pulled_back_any_number_of_times() {
         let slope = seed.double_value(&[]) * x[0];
         (seed * k, slope)
     }
-    let rule = rule_of::<(&Tensor, f64), Tensor, _, (Tensor, f64), _, _, _>("{}", product, forward, backward);
+    let reach = |args: &Addresses, leaves: &mut Leaves| {
+        args.leaves::<&Tensor>(0, leaves);
+        args.leaves::<f64>(1, leaves);
+    };
+    let rule = rule_of::<(&Tensor, f64), Tensor, _, (Tensor, f64), _, _, _, _>("{}", product, forward, backward, reach);
     let (x, k) = (&Tensor::from(3.0), 2.0);
     let mut out = std::mem::MaybeUninit::<Tensor>::uninit();
     let args = [(&raw const x).cast(), (&raw const k).cast()];

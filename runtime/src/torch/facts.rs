@@ -1,6 +1,7 @@
 //! Facts about tensors, asked through the shim.
 
 use super::{Handle, Raw, take_text};
+use crate::kernel::Kernel;
 use cotangent_graph::ir::{Kind, TensorType};
 use cotangent_graph::specialize::TensorFacts;
 use std::ffi::{c_char, c_void};
@@ -33,6 +34,7 @@ unsafe extern "C" {
     fn cotangent_check_write(tensor: Raw, differentiable: bool) -> *mut c_char;
     fn cotangent_write(into: Raw, from: Raw, recorded: bool) -> *mut c_char;
     fn cotangent_artifact(length: *mut usize) -> *const u8;
+    fn cotangent_kernel_table(length: *mut usize) -> *const Kernel;
 }
 
 /// Everything specialization wants to know; `None` for the undefined tensor.
@@ -171,6 +173,16 @@ pub(crate) fn artifact() -> Option<&'static [u8]> {
     unsafe {
         let start = cotangent_artifact(&mut length);
         (!start.is_null()).then(|| std::slice::from_raw_parts(start, length))
+    }
+}
+
+/// The kernels of this program.
+pub(crate) fn kernels() -> Option<&'static [Kernel]> {
+    let mut length = 0;
+    // SAFETY: the pass defines both symbols, or none.
+    unsafe {
+        let table = cotangent_kernel_table(&mut length);
+        (!table.is_null()).then(|| std::slice::from_raw_parts(table, length))
     }
 }
 

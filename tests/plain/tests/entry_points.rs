@@ -295,6 +295,32 @@ fn half_backward(k: f64, seed: Tensor) -> (Tensor, f64) {
     (seed * (k * 0.5), 0.0)
 }
 
+#[cotangent::custom_jvp(tangent = cube_jvp)]
+fn cube(x: f64, n: usize) -> f64 {
+    x * x * x + n as f64
+}
+
+fn cube_jvp(x: f64, n: usize, x_dot: f64) -> (f64, f64) {
+    (cube(x, n), 3.0 * x * x * x_dot)
+}
+
+#[cotangent::custom_vjp(forward = root_forward, backward = root_backward, tangent = root_jvp)]
+fn root(x: &[f64]) -> Vec<f64> {
+    x.iter().map(|x| x.sqrt()).collect()
+}
+
+fn root_forward(x: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    (root(x), root(x))
+}
+
+fn root_backward(roots: Vec<f64>, seed: Vec<f64>) -> Vec<f64> {
+    roots.iter().zip(seed).map(|(r, s)| s / (2.0 * r)).collect()
+}
+
+fn root_jvp(x: &[f64], x_dot: Vec<f64>) -> (Vec<f64>, Vec<f64>) {
+    (root(x), root_backward(root(x), x_dot))
+}
+
 #[cotangent::inactive]
 fn noted(x: &Tensor) -> f64 {
     x.sum(Kind::Double).double_value(&[])
@@ -310,6 +336,9 @@ fn marked_functions_run_as_written() {
     let x = Tensor::from_slice(&[1.0, 2.0]);
     assert_eq!(noted(&half(&x, 4.0)), 6.0);
     assert_eq!(noted(&half_backward(half_forward(&x, 4.0).1, x.ones_like()).0), 4.0);
+    assert_eq!((cube(2.0, 1), cube_jvp(2.0, 1, 1.0)), (9.0, (9.0, 12.0)));
+    assert_eq!(root(&[4.0]), root_forward(&[4.0]).0);
+    assert_eq!(root_jvp(&[4.0], vec![1.0]).1, [0.25]);
     assert_eq!(kernel(-1.0), 0.0);
     assert_eq!(cotangent::stop_gradient(kernel(2.0)), 2.0);
     assert_eq!(noted(&cotangent::stop_gradient(&x)), 3.0);

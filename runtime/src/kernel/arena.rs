@@ -1,0 +1,112 @@
+//! Memory of one call of a derivative: what it keeps for the reverse, and shadows of what the function allocates.
+
+use super::shadow::{Object, Table};
+
+/// The memory of one call. Native code takes from it, knowing its layout; all of it is freed at once.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Arena {
+    /// The next free byte of the newest chunk.
+    next: *mut u8,
+    /// Its end.
+    end: *mut u8,
+    /// The newest chunk.
+    newest: *mut Chunk,
+    objects: *const Object,
+    objects_len: usize,
+    /// The newest of the values that go with the arena.
+    owned: *mut Owned,
+}
+
+/// A chunk begins with the address of the one before it.
+#[repr(C)]
+#[derive(Debug)]
+struct Chunk {
+    before: *mut Chunk,
+}
+
+/// A value that goes with the arena.
+struct Owned {
+    before: *mut Owned,
+    _value: Box<dyn std::any::Any>,
+}
+
+/// How much of an arena was in use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    next: *mut u8,
+    end: *mut u8,
+    newest: *mut Chunk,
+}
+
+impl Arena {
+    /// An empty arena. The table stays where it is and as it is.
+    #[inline]
+    pub(crate) fn new(table: &Table) -> Arena {
+        let objects = table.objects();
+        Arena {
+            next: std::ptr::null_mut(),
+            end: std::ptr::null_mut(),
+            newest: std::ptr::null_mut(),
+            objects: objects.as_ptr(),
+            objects_len: objects.len(),
+            owned: std::ptr::null_mut(),
+        }
+    }
+
+    /// Keeps a value until the arena goes; gives its address.
+    pub(crate) fn keep<T: 'static>(&mut self, value: T) -> *mut T {
+        let mut value = Box::new(value);
+        let at = &raw mut *value;
+        let owned = Owned {
+            before: self.owned,
+            _value: value,
+        };
+        self.owned = Box::into_raw(Box::new(owned));
+        at
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        let Arena { next, end, newest, .. } = *self;
+        Mark { next, end, newest }
+    }
+
+    /// Takes back what was taken since.
+    pub(super) fn take_back(&mut self, mark: Mark) {
+        // SAFETY: chunks newer than the mark's hold nothing that was there before. What is left of the mark's chunk was
+        // free then.
+        unsafe {
+            self.free_until(mark.newest);
+            if self.next != mark.next {
+                mark.next.write_bytes(0, mark.end.offset_from_unsigned(mark.next));
+            }
+        }
+        (self.next, self.end) = (mark.next, mark.end);
+    }
+
+    /// # Safety
+    /// Nothing uses chunks newer than `last`.
+    unsafe fn free_until(&mut self, last: *mut Chunk) {
+        while self.newest != last {
+            // SAFETY: chunks are linked, and come from `malloc`.
+            unsafe {
+                let before = (*self.newest).before;
+                libc::free(self.newest.cast());
+                self.newest = before;
+            }
+        }
+    }
+}
+
+impl Drop for Arena {
+    #[inline]
+    fn drop(&mut self) {
+        while !self.owned.is_null() {
+            // SAFETY: `keep` made it of a box.
+            let owned = unsafe { Box::from_raw(self.owned) };
+            self.owned = owned.before;
+        }
+        // SAFETY: the arena goes, and all that uses it went before.
+        unsafe { self.free_until(std::ptr::null_mut()) };
+    }
+}

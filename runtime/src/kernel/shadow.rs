@@ -1,0 +1,339 @@
+//! Shadows of the memory that arguments reach, and the walk that makes or finds them.
+
+use crate::differentiable::{LeafKind, Place, leaves};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::collections::BTreeMap;
+
+/// A piece of the caller's memory, with its shadow. Native code reads the table of them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Object {
+    start: *const u8,
+    size: usize,
+    shadow: *mut u8,
+    align: usize,
+}
+
+/// Leaves of one type that lie one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    /// Index of the parameter they belong to, or that of the result.
+    pub(crate) param: usize,
+    /// The first of them.
+    pub(crate) place: Place,
+    /// How many there are.
+    pub(crate) count: usize,
+    /// The shadow of the first; null if they are inactive.
+    pub(crate) shadow: *mut u8,
+}
+
+impl Run {
+    /// The places of the leaves.
+    pub(crate) fn leaves(&self) -> impl Iterator<Item = Place> + use<> {
+        let place = self.place;
+        (0..self.count).map(move |i| place.further(i))
+    }
+}
+
+/// Whether a shadow address stands for "no shadow".
+fn inactive(shadow: *mut u8) -> bool {
+    shadow.addr() >= 1 << 62
+}
+
+/// The shadows of a call, which go with it.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    objects: Vec<Object>,
+}
+
+impl Table {
+    pub(crate) fn objects(&self) -> &[Object] {
+        &self.objects
+    }
+
+    /// A zeroed shadow for a piece of memory.
+    #[inline]
+    fn add(&mut self, start: *const u8, layout: Layout) -> *mut u8 {
+        let align = layout.align().max(align_of::<u64>());
+        let layout = Layout::from_size_align(layout.size(), align).expect("the piece is in memory");
+        // SAFETY: the size is not zero: pieces without bytes are not listed.
+        let shadow = unsafe { alloc_zeroed(layout) };
+        if shadow.is_null() {
+            handle_alloc_error(layout);
+        }
+        self.objects.push(Object {
+            start,
+            size: layout.size(),
+            shadow,
+            align,
+        });
+        shadow
+    }
+
+    /// Sorts the objects, so that addresses can be looked up.
+    fn sort(&mut self) {
+        self.objects.sort_unstable_by_key(|object| object.start);
+    }
+
+    /// The shadow of an address, or null. Shared slices may overlap: then it is that of one of them.
+    fn shadow_of(&self, address: *const u8) -> *mut u8 {
+        let after = self.objects.partition_point(|object| object.start <= address);
+        let object = after.checked_sub(1).map(|at| self.objects[at]);
+        match object.filter(|object| address.addr() - object.start.addr() < object.size) {
+            Some(object) => object.shadow.wrapping_add(address.addr() - object.start.addr()),
+            None => std::ptr::null_mut(),
+        }
+    }
+
+    /// Words of the shadows that are not zero, which after a forward half are those of pointers.
+    pub(super) fn pointers(&self) -> Vec<(*mut u64, u64)> {
+        let mut pointers = vec![];
+        for object in &self.objects {
+            let words = object.shadow.cast::<u64>();
+            for i in 0..object.size / size_of::<u64>() {
+                // SAFETY: the shadow has so many words.
+                let (at, word) = unsafe { (words.add(i), words.add(i).read()) };
+                if word != 0 {
+                    pointers.push((at, word));
+                }
+            }
+        }
+        pointers
+    }
+
+    /// Makes all shadows zero.
+    pub(super) fn clear(&mut self) {
+        for object in &self.objects {
+            // SAFETY: the shadow has so many bytes.
+            unsafe { object.shadow.write_bytes(0, object.size) };
+        }
+    }
+}
+
+impl Drop for Table {
+    #[inline]
+    fn drop(&mut self) {
+        for object in &self.objects {
+            // SAFETY: `add` allocated it so.
+            unsafe {
+                let layout = Layout::from_size_align_unchecked(object.size, object.align);
+                dealloc(object.shadow, layout);
+            }
+        }
+    }
+}
+
+/// The piece of memory whose leaves are listed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    start: *const u8,
+    /// Null if the piece is inactive.
+    shadow: *mut u8,
+}
+
+/// A walk from values through the memory they reach.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    table: Table,
+    here: Piece,
+    /// Whether shadows are made; else those that a call left are followed.
+    makes: bool,
+    /// Whether the next piece may have been entered before.
+    next_is_shared: bool,
+    /// Shadows of pieces that have several owners.
+    shared: BTreeMap<usize, *mut u8>,
+}
+
+impl Walk {
+    /// A walk that makes shadows.
+    #[inline]
+    pub(crate) fn making() -> Walk {
+        Walk::new(Table::default(), true)
+    }
+
+    /// A walk that follows the shadows which a call left.
+    #[inline]
+    pub(crate) fn following(table: Table) -> Walk {
+        Walk::new(table, false)
+    }
+
+    #[inline]
+    fn new(table: Table, makes: bool) -> Walk {
+        let nowhere = Piece {
+            start: std::ptr::null(),
+            shadow: std::ptr::null_mut(),
+        };
+        Walk {
+            table,
+            here: nowhere,
+            makes,
+            next_is_shared: false,
+            shared: BTreeMap::new(),
+        }
+    }
+
+    /// A piece of memory that a walk starts from.
+    #[inline]
+    pub(crate) fn root(&mut self, start: *const u8, layout: Layout) -> Piece {
+        let shadow = match layout.size() {
+            0 => std::ptr::null_mut(),
+            _ => self.table.add(start, layout),
+        };
+        Piece { start, shadow }
+    }
+
+    /// Starts from there.
+    #[inline]
+    pub(crate) fn start(&mut self, piece: Piece) {
+        self.here = piece;
+    }
+
+    /// The shadow of an address in the piece that is walked through.
+    #[inline]
+    pub(crate) fn shadow_of(&self, address: *const u8) -> *mut u8 {
+        self.here.shadow_of(address)
+    }
+
+    /// Enters the piece that the pointer at `link` leads to; gives the one that was left.
+    #[inline]
+    pub(crate) fn enter(&mut self, link: *const u8, start: *const u8, layout: Layout) -> Piece {
+        let word = self.here.shadow_of(link).cast::<*mut u8>();
+        let shared = std::mem::take(&mut self.next_is_shared);
+        let shadow = if self.makes {
+            let known = if shared {
+                self.shared.get(&start.addr()).copied()
+            } else {
+                None
+            };
+            let shadow = known.unwrap_or_else(|| self.table.add(start, layout));
+            if shared {
+                self.shared.insert(start.addr(), shadow);
+            }
+            if !word.is_null() {
+                // SAFETY: the shadow of a pointer has room for one.
+                unsafe { word.write(shadow) };
+            }
+            shadow
+        } else {
+            let shadow = match word.is_null() {
+                true => std::ptr::null_mut(),
+                // SAFETY: as above.
+                false => unsafe { word.read() },
+            };
+            match shadow {
+                shadow if shadow.is_null() => self.table.shadow_of(start),
+                shadow if inactive(shadow) => std::ptr::null_mut(),
+                shadow => shadow,
+            }
+        };
+        std::mem::replace(&mut self.here, Piece { start, shadow })
+    }
+
+    /// Goes back to a piece that was left.
+    #[inline]
+    pub(crate) fn leave(&mut self, outside: Piece) {
+        self.here = outside;
+    }
+
+    /// Says that the next piece has several owners.
+    pub(crate) fn share(&mut self) {
+        self.next_is_shared = true;
+    }
+
+    /// The shadows, sorted.
+    #[inline]
+    pub(crate) fn into_table(mut self) -> Table {
+        if self.makes {
+            self.table.sort();
+        }
+        self.table
+    }
+}
+
+impl Piece {
+    /// A piece with a shadow that is known.
+    pub(crate) fn known(start: *const u8, shadow: *mut u8) -> Piece {
+        let shadow = if inactive(shadow) { std::ptr::null_mut() } else { shadow };
+        Piece { start, shadow }
+    }
+
+    /// The shadow of an address in the piece; null if it is inactive.
+    #[inline]
+    pub(crate) fn shadow_of(&self, address: *const u8) -> *mut u8 {
+        if self.shadow.is_null() {
+            self.shadow
+        } else {
+            self.shadow.wrapping_add(address.addr() - self.start.addr())
+        }
+    }
+}
+
+/// Reads the shadows of leaves, one after the other.
+#[derive(Debug)]
+pub struct Cursor {
+    runs: std::vec::IntoIter<Run>,
+    kind: LeafKind,
+    at: *const u8,
+    left: usize,
+}
+
+impl Cursor {
+    /// Reads from the first leaf on.
+    #[inline]
+    pub(crate) fn new(runs: Vec<Run>) -> Cursor {
+        Cursor {
+            runs: runs.into_iter(),
+            kind: LeafKind::F64,
+            at: std::ptr::null(),
+            left: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn next<T: leaves::Float>(&mut self) -> T {
+        self.ready::<T>();
+        let at = self.at.cast::<T>();
+        self.advance::<T>(1);
+        // SAFETY: a run holds so many numbers of its type; the table of shadows outlives the cursor.
+        if at.is_null() { T::ZERO } else { unsafe { at.read() } }
+    }
+
+    /// The next so many floats.
+    #[inline]
+    pub(crate) fn several<T: leaves::Float>(&mut self, count: usize) -> Vec<T> {
+        let mut floats = Vec::with_capacity(count);
+        while floats.len() < count {
+            self.ready::<T>();
+            let part = self.left.min(count - floats.len());
+            if self.at.is_null() {
+                floats.extend(std::iter::repeat_n(T::ZERO, part));
+            } else {
+                // SAFETY: as in `next`.
+                floats.extend_from_slice(unsafe { std::slice::from_raw_parts(self.at.cast::<T>(), part) });
+            }
+            self.advance::<T>(part);
+        }
+        floats
+    }
+
+    #[inline]
+    fn ready<T: leaves::Float>(&mut self) {
+        while self.left == 0 {
+            let Some(run) = self.runs.next() else {
+                leaves::misfit(T::KIND)
+            };
+            (self.kind, self.at, self.left) = (run.place.kind(), run.shadow, run.count);
+        }
+        if self.kind != T::KIND {
+            leaves::misfit(T::KIND);
+        }
+    }
+
+    #[inline]
+    fn advance<T>(&mut self, count: usize) {
+        self.left -= count;
+        if !self.at.is_null() {
+            self.at = self.at.wrapping_add(count * size_of::<T>());
+        }
+    }
+}
