@@ -4,11 +4,16 @@
 //! function and activity into the module.
 
 pub mod attributes;
+pub mod callee;
+pub mod engine;
 pub mod planner;
 pub mod prepare;
 pub mod refusal;
 pub mod request;
 pub mod rules;
+pub mod reverse;
+pub mod root;
+pub mod support;
 
 pub use planner::differentiate;
 pub use refusal::Refusal;

@@ -1,21 +1,21 @@
 //! The one planner: what every request needs, each derivative once.
 
-use super::{DiffRequest, Refusal};
+use super::engine::Engine;
+use super::{DiffRequest, Refusal, root};
 use crate::llvm::Mod;
 
 /// Emits the derivative functions that are asked for into the module.
 ///
 /// # Errors
 /// Everything that has no derivative, located. The module is then to be thrown away.
-pub fn differentiate<'m>(_module: Mod<'m>, requests: &[DiffRequest<'m>]) -> Result<(), Vec<Refusal>> {
-    let missing = |r: &DiffRequest<'m>| {
-        let mode = format!("{:?} derivatives", r.mode);
-        Refusal::of(
-            &r.function.name(),
-            mode,
-            "this build of the pass has no engine for them",
-        )
-    };
-    let refusals: Vec<_> = requests.iter().map(missing).collect();
+pub fn differentiate<'m>(module: Mod<'m>, requests: &[DiffRequest<'m>]) -> Result<(), Vec<Refusal>> {
+    let mut engine = Engine::new(module).map_err(|r| vec![r])?;
+    let mut refusals: Vec<Refusal> = vec![];
+    for request in requests {
+        if let Err(more) = root::emit(&mut engine, request) {
+            let new: Vec<_> = more.into_iter().filter(|r| !refusals.contains(r)).collect();
+            refusals.extend(new);
+        }
+    }
     if refusals.is_empty() { Ok(()) } else { Err(refusals) }
 }

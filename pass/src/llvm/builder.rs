@@ -159,6 +159,15 @@ impl<'m> Builder<'m> {
         )
     }
 
+    /// An integer as one of another width: without sign.
+    pub fn cast_int(&self, a: Value<'m>, ty: Type<'m>) -> Value<'m> {
+        match a.ty().int_width().cmp(&ty.int_width()) {
+            std::cmp::Ordering::Less => self.zext(a, ty),
+            std::cmp::Ordering::Equal => a,
+            std::cmp::Ordering::Greater => self.trunc(a, ty),
+        }
+    }
+
     /// `icmp`.
     pub fn icmp(&self, predicate: IntPredicate, a: Value<'m>, b: Value<'m>) -> Value<'m> {
         // SAFETY: operands are of one integer or pointer type.

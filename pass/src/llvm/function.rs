@@ -206,6 +206,34 @@ impl<'m> Function<'m> {
         unsafe { c::LLVMSetPersonalityFn(self.0.0, f.0) }
     }
 
+    /// Runs passes on the function, in the words of `opt -passes`.
+    ///
+    /// # Errors
+    /// If the words are no pipeline of function passes.
+    pub fn run_passes(self, pipeline: &str) -> Result<(), String> {
+        use llvm_sys::transforms::pass_builder as p;
+        let pipeline = c_string(pipeline);
+        // SAFETY: the function has a body; options are made and disposed of here; an error's message is freed once.
+        unsafe {
+            let options = p::LLVMCreatePassBuilderOptions();
+            let error = p::LLVMRunPassesOnFunction(self.0.0, pipeline.as_ptr(), std::ptr::null_mut(), options);
+            p::LLVMDisposePassBuilderOptions(options);
+            if error.is_null() {
+                return Ok(());
+            }
+            let raw = llvm_sys::error::LLVMGetErrorMessage(error);
+            let text = std::ffi::CStr::from_ptr(raw).to_string_lossy().into_owned();
+            llvm_sys::error::LLVMDisposeErrorMessage(raw);
+            Err(text)
+        }
+    }
+
+    /// Takes the debug information of the function away: locations inside then say nothing of it.
+    pub fn erase_subprogram(self) {
+        // SAFETY: the value is a function; kind 0 is `dbg` in every context.
+        unsafe { c::LLVMGlobalEraseMetadata(self.0.0, 0) }
+    }
+
     /// The module that it is in.
     pub fn module(self) -> Mod<'m> {
         // SAFETY: the function is in a module.

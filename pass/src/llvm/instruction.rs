@@ -201,17 +201,35 @@ impl<'m> Value<'m> {
         }
     }
 
-    /// Copies the attributes of a call's argument `from` to argument `to` of another call.
-    pub fn copy_argument_attributes(self, from: u32, call: Value<'m>, to: u32) {
-        // SAFETY: both are calls; LLVM fills as many places as it counted.
-        unsafe {
-            let n = c::LLVMGetCallSiteAttributeCount(self.0, from + 1) as usize;
-            let mut raw = vec![std::ptr::null_mut(); n];
-            c::LLVMGetCallSiteAttributes(self.0, from + 1, raw.as_mut_ptr());
-            for a in raw {
-                c::LLVMAddCallSiteAttribute(call.0, to + 1, a);
+    /// Takes the place in the source from an instruction.
+    pub fn erase_location(self) {
+        // SAFETY: the value is an instruction; null takes the location away.
+        unsafe { d::LLVMInstructionSetDebugLoc(self.0, std::ptr::null_mut()) }
+    }
+
+    /// Sets where an invoke goes on.
+    pub fn set_normal_destination(self, to: Block<'m>) {
+        // SAFETY: the value is an invoke.
+        unsafe { c::LLVMSetNormalDest(self.0, to.0) }
+    }
+
+    /// Copies what an argument of a call says of how it is passed to an argument of another call.
+    pub fn copy_passing(self, from: u32, call: Value<'m>, to: u32) {
+        for name in ["byval", "signext", "zeroext", "inreg"] {
+            // SAFETY: both are calls; a null attribute means that there is none.
+            unsafe {
+                let kind = c::LLVMGetEnumAttributeKindForName(name.as_ptr().cast(), name.len());
+                let a = c::LLVMGetCallSiteEnumAttribute(self.0, from + 1, kind);
+                if !a.is_null() {
+                    c::LLVMAddCallSiteAttribute(call.0, to + 1, a);
+                }
             }
         }
+    }
+
+    /// Is what a call calls inline assembly?
+    pub fn is_inline_assembly(self) -> bool {
+        self.called().kind() == super::value::ValueKind::LLVMInlineAsmValueKind
     }
 
     /// The place in the source that an instruction comes from.

@@ -153,6 +153,16 @@ impl<'m> Type<'m> {
         Value(unsafe { c::LLVMConstInt(self.0, value, 0) }, PhantomData)
     }
 
+    /// The constant pointer with that address; of a vector of pointers: every element.
+    pub fn address(self, at: u64) -> Value<'m> {
+        if self.is_vector() {
+            return self.splat(self.element().address(at));
+        }
+        let at = self.context().int(64).int(at);
+        // SAFETY: callers apply it to pointer types.
+        Value(unsafe { c::LLVMConstIntToPtr(at.0, self.0) }, PhantomData)
+    }
+
     /// A constant of an integer type by its words, the lowest first.
     pub fn int_words(self, words: &[u64]) -> Value<'m> {
         // SAFETY: callers apply it to integer types; the words are passed with their number.
@@ -278,5 +288,26 @@ impl<'m> Type<'m> {
         let mut raw: Vec<_> = fields.iter().map(|t| t.0).collect();
         // SAFETY: callers apply it to a named structure without fields; the types are passed with their number.
         unsafe { c::LLVMStructSetBody(self.0, raw.as_mut_ptr(), raw.len() as u32, 0) }
+    }
+}
+
+impl<'m> Type<'m> {
+    /// The constant of this structure, array or vector type with those parts.
+    pub fn aggregate(self, parts: &[Value<'m>]) -> Value<'m> {
+        let mut raw: Vec<_> = parts.iter().map(|v| v.0).collect();
+        let p = raw.as_mut_ptr();
+        // SAFETY: the parts are constants of the types that this type names, passed with their number.
+        let raw = unsafe {
+            match self.kind() {
+                TypeKind::LLVMVectorTypeKind => c::LLVMConstVector(p, raw.len() as u32),
+                TypeKind::LLVMArrayTypeKind => c::LLVMConstArray2(self.element().0, p, raw.len() as u64),
+                _ if c::LLVMGetStructName(self.0).is_null() => {
+                    let packed = self.is_packed().into();
+                    c::LLVMConstStructInContext(self.context().0, p, raw.len() as u32, packed)
+                }
+                _ => c::LLVMConstNamedStruct(self.0, p, raw.len() as u32),
+            }
+        };
+        Value(raw, PhantomData)
     }
 }

@@ -189,6 +189,13 @@ impl<'m> Value<'m> {
         (self.kind() == ValueKind::LLVMFunctionValueKind).then_some(super::function::Function(self))
     }
 
+    /// The block, if it is one.
+    pub fn as_block(self) -> Option<Block<'m>> {
+        // SAFETY: the kind was checked.
+        (self.kind() == ValueKind::LLVMBasicBlockValueKind)
+            .then(|| Block(unsafe { c::LLVMValueAsBasicBlock(self.0) }, PhantomData))
+    }
+
     /// The function behind aliases, if it is one.
     pub fn as_function_or_alias(self) -> Option<super::function::Function<'m>> {
         if self.kind() == ValueKind::LLVMGlobalAliasValueKind {

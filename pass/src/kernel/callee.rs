@@ -1,0 +1,196 @@
+//! What a call calls, as far as derivatives care: by attributes where LLVM has one, by name where it has none.
+
+use super::Refusal;
+use super::engine::Engine;
+use super::reverse::leaves::{Word, carries};
+use crate::llvm::{Function, Value};
+
+/// A sort of callee without a rule of its own.
+#[derive(Clone, Copy, Debug)]
+pub enum Callee<'m> {
+    /// Has no part in derivatives.
+    Inactive,
+    /// Gives its first argument.
+    Move,
+    /// `memcpy` or `memmove`.
+    Copy,
+    /// `memset`.
+    Fill,
+    /// Gives fresh memory: argument (or two, whose product counts) with its size.
+    Allocate(u32, Option<u32>),
+    /// Moves a block of memory: argument with the block, and the size as above.
+    Reallocate(u32, u32, Option<u32>),
+    /// A function with a body.
+    Defined(Function<'m>),
+    /// A pointer.
+    Pointer,
+}
+
+/// Bits of the attribute `allockind`.
+mod kind {
+    pub(super) const ALLOC: u64 = 1;
+    pub(super) const REALLOC: u64 = 2;
+    pub(super) const FREE: u64 = 4;
+}
+
+/// Tells what a call calls.
+///
+/// # Errors
+/// If it is a function without a body about which nothing is known.
+pub fn classify<'m>(call: Value<'m>, engine: &Engine<'m>) -> Result<Callee<'m>, Refusal> {
+    let Some(callee) = call.callee() else {
+        if call.is_inline_assembly() {
+            return match touches_nothing(call) {
+                true => Ok(Callee::Inactive),
+                false => Err(Refusal::at(call, "inline assembly", "write it without assembly")),
+            };
+        }
+        return Ok(Callee::Pointer);
+    };
+    let name = callee.name();
+    if let Some(intrinsic) = name.strip_prefix("llvm.") {
+        return of_intrinsic(call, intrinsic);
+    }
+    if let Some(allocation) = allocation(callee, &name) {
+        return Ok(allocation);
+    }
+    if callee.string_attribute("cotangent-inactive").is_some() || callee.attribute("noreturn").is_some() {
+        return Ok(Callee::Inactive);
+    }
+    if !callee.is_declaration() {
+        return Ok(Callee::Defined(engine.body(callee)));
+    }
+    if touches_nothing(call) || only_looks(call) || does_output(&name) {
+        return Ok(Callee::Inactive);
+    }
+    let help = "its code is not part of the program that the pass sees: give it a custom derivative, or declare it inactive";
+    Err(Refusal::at(call, format!("a call of `{name}`"), help))
+}
+
+fn of_intrinsic<'m>(call: Value<'m>, name: &str) -> Result<Callee<'m>, Refusal> {
+    let base = |known: &str| name == known || name.strip_prefix(known).is_some_and(|rest| rest.starts_with('.'));
+    if ["memcpy", "memmove", "memcpy.inline"].into_iter().any(base) {
+        return Ok(Callee::Copy);
+    }
+    if ["memset", "memset.inline"].into_iter().any(base) {
+        return Ok(Callee::Fill);
+    }
+    if ["launder.invariant.group", "strip.invariant.group", "ptrmask", "ssa.copy", "ptr.annotation"].into_iter().any(base) {
+        return Ok(Callee::Move);
+    }
+    const INACTIVE: [&str; 22] = [
+        "lifetime.start",
+        "lifetime.end",
+        "invariant.start",
+        "invariant.end",
+        "assume",
+        "dbg.value",
+        "dbg.declare",
+        "dbg.label",
+        "dbg.assign",
+        "experimental.noalias.scope.decl",
+        "donothing",
+        "trap",
+        "debugtrap",
+        "ubsantrap",
+        "stacksave",
+        "stackrestore",
+        "prefetch",
+        "sideeffect",
+        "pseudoprobe",
+        "var.annotation",
+        "is.constant",
+        "objectsize",
+    ];
+    if INACTIVE.into_iter().any(base) || touches_nothing(call) || name.starts_with("threadlocal.address") {
+        return Ok(Callee::Inactive);
+    }
+    let help = "the engine has no rule for it; please report this";
+    Err(Refusal::at(call, format!("the intrinsic `llvm.{name}`"), help))
+}
+
+/// Do neither arguments nor result hold floats or pointers?
+fn touches_nothing(call: Value<'_>) -> bool {
+    let nothing = |v: Value<'_>| !carries(v.ty(), Word::Int).any();
+    nothing(call) && call.arguments().into_iter().all(nothing)
+}
+
+/// Does it only read memory, and give a number that is no float?
+fn only_looks(call: Value<'_>) -> bool {
+    let effects = call.effects();
+    !carries(call.ty(), Word::Int).any() && !effects.arguments.writes && !effects.other.writes
+}
+
+/// Allocation functions: by attribute, and C++'s operators, which have none.
+fn allocation<'m>(f: Function<'m>, name: &str) -> Option<Callee<'m>> {
+    let bits = f.attribute("allockind").unwrap_or(0);
+    let free = bits & kind::FREE != 0 || name.starts_with("_ZdlPv") || name.starts_with("_ZdaPv") || name == "free";
+    if free {
+        return Some(Callee::Inactive);
+    }
+    let operator = name.starts_with("_Znwm") || name.starts_with("_Znam");
+    let (bytes, count) = match f.attribute("allocsize") {
+        Some(packed) => ((packed >> 32) as u32, Some(packed as u32).filter(|n| *n != u32::MAX)),
+        None if operator => (0, None),
+        None => return None,
+    };
+    if bits & kind::REALLOC != 0 {
+        let block = (0..f.params().len() as u32).find(|i| f.param_attribute(*i, "allocptr").is_some());
+        return Some(Callee::Reallocate(block.unwrap_or(0), bytes, count));
+    }
+    (bits & kind::ALLOC != 0 || operator).then_some(Callee::Allocate(bytes, count))
+}
+
+/// Input and output, clocks, random numbers and the like of the C and C++ libraries: what they write is no function of
+/// what they read that a derivative could follow.
+fn does_output(name: &str) -> bool {
+    const NAMES: [&str; 46] = [
+        "printf",
+        "fprintf",
+        "sprintf",
+        "snprintf",
+        "dprintf",
+        "vprintf",
+        "vfprintf",
+        "vsprintf",
+        "vsnprintf",
+        "__printf_chk",
+        "__fprintf_chk",
+        "__sprintf_chk",
+        "__snprintf_chk",
+        "puts",
+        "fputs",
+        "putchar",
+        "putc",
+        "fputc",
+        "fwrite",
+        "write",
+        "fflush",
+        "fopen",
+        "fclose",
+        "perror",
+        "getenv",
+        "time",
+        "clock",
+        "clock_gettime",
+        "gettimeofday",
+        "rand",
+        "srand",
+        "random",
+        "srandom",
+        "__cxa_guard_acquire",
+        "__cxa_guard_release",
+        "__cxa_guard_abort",
+        "__cxa_atexit",
+        "atexit",
+        "strlen",
+        "strcmp",
+        "strncmp",
+        "memcmp",
+        "bcmp",
+        "__errno_location",
+        "pthread_self",
+        "sched_yield",
+    ];
+    NAMES.contains(&name) || name.starts_with("_ZNSo") || name.starts_with("_ZStlsI")
+}

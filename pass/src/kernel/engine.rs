@@ -1,0 +1,237 @@
+//! The engine: every derivative once, however many calls ask for it, recursion included.
+
+use super::Refusal;
+use super::reverse::augment::Augment;
+use super::reverse::construct::{Argument, Signature};
+use super::reverse::dispatch::Dispatch;
+use super::reverse::leaves::{Carries, UNKNOWN, inactive_shadow};
+use super::reverse::plan::Plan;
+use super::reverse::shape;
+use super::reverse::sweep::Sweep;
+use crate::llvm::{Analyses, Function, Linkage, Mod, Type, Value};
+use std::collections::{HashMap, HashSet};
+
+/// Attributes of a function that say what code may be made for it.
+pub const TARGET: [&str; 7] = [
+    "target-cpu",
+    "target-features",
+    "tune-cpu",
+    "frame-pointer",
+    "uwtable",
+    "sanitize_address",
+    "probe-stack",
+];
+
+/// The two sweeps of a function for one signature.
+pub struct Derivative<'m> {
+    /// What it is the derivative of.
+    pub signature: Signature<'m>,
+    /// The forward sweep.
+    pub augmented: Function<'m>,
+    /// The reverse sweep.
+    pub reverse: Function<'m>,
+    /// Bytes of its frame; not known while it is being made.
+    pub frame_size: Option<u64>,
+    /// Global constant with that number.
+    pub size_global: Value<'m>,
+}
+
+/// Makes derivatives in a module.
+pub struct Engine<'m> {
+    module: Mod<'m>,
+    analyses: Analyses<'m>,
+    derivatives: Vec<Derivative<'m>>,
+    by_signature: HashMap<Signature<'m>, Result<usize, Vec<Refusal>>>,
+    dispatches: Vec<Dispatch<'m>>,
+    normal: HashSet<Function<'m>>,
+}
+
+impl<'m> Engine<'m> {
+    /// An engine for a module, to which it adds the support functions.
+    ///
+    /// # Errors
+    /// If LLVM rejects these.
+    pub fn new(module: Mod<'m>) -> Result<Self, Refusal> {
+        super::support::link(module).map_err(|e| Refusal::of("cotangent", e, "please report this"))?;
+        Ok(Self {
+            module,
+            analyses: Analyses::new(module),
+            derivatives: vec![],
+            by_signature: HashMap::new(),
+            dispatches: vec![],
+            normal: HashSet::new(),
+        })
+    }
+
+    /// The module.
+    pub fn module(&self) -> Mod<'m> {
+        self.module
+    }
+
+    /// LLVM's analyses.
+    pub fn analyses(&self) -> &Analyses<'m> {
+        &self.analyses
+    }
+
+    /// The function whose body is differentiated for calls of `f`.
+    pub fn body(&self, f: Function<'m>) -> Function<'m> {
+        f
+    }
+
+    /// A derivative by its number.
+    pub fn derivative(&self, id: usize) -> &Derivative<'m> {
+        &self.derivatives[id]
+    }
+
+    /// A dispatcher by its number.
+    pub fn dispatch(&self, id: usize) -> &Dispatch<'m> {
+        &self.dispatches[id]
+    }
+
+    /// A function of `support/`.
+    pub fn support(&self, name: &str) -> Function<'m> {
+        self.module.function(name).expect("linked by `new`")
+    }
+
+    /// What decides about landing pads in a derivative: as in the primal, or in any function of the module.
+    pub fn personality(&self, f: Function<'m>) -> Value<'m> {
+        let own = f.personality().or_else(|| self.module.functions().find_map(|f| f.personality()));
+        own.unwrap_or_else(|| {
+            let name = "__gcc_personality_v0";
+            let declare = || self.module.add_function(name, self.module.context().function(self.module.context().int(32), &[]));
+            self.module.function(name).unwrap_or_else(declare).value()
+        })
+    }
+
+    /// The shadow of a constant.
+    pub fn shadow_of_constant(&self, v: Value<'m>) -> Value<'m> {
+        inactive_shadow(v.ty(), UNKNOWN)
+    }
+
+    /// The derivative for a signature; it may still be in the making.
+    ///
+    /// # Errors
+    /// Everything in it that has no derivative.
+    pub fn derive(&mut self, signature: Signature<'m>) -> Result<usize, Vec<Refusal>> {
+        if let Some(known) = self.by_signature.get(&signature) {
+            return known.clone();
+        }
+        let id = self.declare(&signature);
+        self.by_signature.insert(signature.clone(), Ok(id));
+        let made = self.make(id, signature.clone());
+        if let Err(refusals) = made {
+            self.by_signature.insert(signature, Err(refusals.clone()));
+            return Err(refusals);
+        }
+        Ok(id)
+    }
+
+    fn declare(&mut self, signature: &Signature<'m>) -> usize {
+        let f = signature.function;
+        let name = f.name();
+        let (augmented, reverse) = types(signature, self.module);
+        let augmented = self.module.add_function(&format!("cotangent.aug.{name}"), augmented);
+        let reverse = self.module.add_function(&format!("cotangent.rev.{name}"), reverse);
+        reverse.set_linkage(Linkage::LLVMInternalLinkage);
+        if f.attribute("nounwind").is_some() {
+            reverse.add_attribute("nounwind");
+        }
+        reverse.copy_attributes(f, &TARGET);
+        let word = self.module.context().int(64);
+        let size_global = self.module.add_global(&format!("cotangent.size.{name}"), word);
+        size_global.set_global_linkage(Linkage::LLVMInternalLinkage);
+        size_global.set_global_constant();
+        size_global.set_initializer(word.zero());
+        self.derivatives.push(Derivative {
+            signature: signature.clone(),
+            augmented,
+            reverse,
+            frame_size: None,
+            size_global,
+        });
+        self.derivatives.len() - 1
+    }
+
+    fn make(&mut self, id: usize, signature: Signature<'m>) -> Result<(), Vec<Refusal>> {
+        let f = signature.function;
+        self.normalize(f)?;
+        let plan = Plan::new(self, signature)?;
+        let size = plan.frames.size(0);
+        self.derivatives[id].frame_size = Some(size);
+        self.derivatives[id].size_global.set_initializer(self.module.context().int(64).int(size));
+        Sweep::emit(self, &plan, &self.derivatives[id]).map_err(|r| vec![r])?;
+        let new = Augment::emit(self, &plan, &self.derivatives[id]).map_err(|r| vec![r])?;
+        let declared = std::mem::replace(&mut self.derivatives[id].augmented, new);
+        declared.value().replace_with(new.value());
+        declared.delete();
+        Ok(())
+    }
+
+    /// Brings a function into the form that the sweeps expect: loops entered at one block, invokes that go on to blocks of
+    /// their own, nothing that keeps LLVM from optimising the copy.
+    fn normalize(&mut self, f: Function<'m>) -> Result<(), Vec<Refusal>> {
+        if !self.normal.insert(f) {
+            return Ok(());
+        }
+        for attribute in ["optnone", "noinline"] {
+            f.remove_attribute(attribute);
+        }
+        super::reverse::edges::split_invokes(f);
+        self.analyses.forget(f);
+        if shape::is_irreducible(f, &self.analyses) {
+            f.run_passes("lower-switch,fix-irreducible").map_err(|e| vec![Refusal::of(&f.name(), e, "please report this")])?;
+            self.analyses.forget(f);
+        }
+        Ok(())
+    }
+
+    /// The dispatcher for calls of pointers to functions of a type.
+    ///
+    /// # Errors
+    /// None: a function without a derivative is an error of the run that calls it.
+    pub fn dispatcher(&mut self, ty: Type<'m>, arguments: Vec<Argument>, result: Carries) -> Result<usize, Vec<Refusal>> {
+        if let Some(at) = self.dispatches.iter().position(|d| d.serves(ty, &arguments, result)) {
+            return Ok(at);
+        }
+        let dispatch = Dispatch::declare(self.module, ty, arguments, result);
+        let signature = dispatch.signature.clone();
+        self.dispatches.push(dispatch);
+        let at = self.dispatches.len() - 1;
+        let taken = |f: &Function<'m>| f.ty() == ty && !f.is_declaration() && f.is_address_taken();
+        let candidates: Vec<_> = self.module.functions().filter(taken).collect();
+        let mut cases = vec![];
+        for function in candidates {
+            let signature = Signature { function, ..signature.clone() };
+            if let Ok(id) = self.derive(signature) {
+                cases.push((function, id));
+            }
+        }
+        self.dispatches[at].emit(self, &cases);
+        Ok(at)
+    }
+}
+
+/// Types of the forward and of the reverse sweep.
+pub fn types<'m>(signature: &Signature<'m>, module: Mod<'m>) -> (Type<'m>, Type<'m>) {
+    let context = module.context();
+    let ty = signature.function.ty();
+    let (params, result) = (ty.params(), ty.result());
+    let with = |wanted: fn(&Argument) -> bool| {
+        let both = params.iter().zip(&signature.arguments);
+        both.filter(move |(_, a)| wanted(a)).map(|(t, _)| *t).collect::<Vec<_>>()
+    };
+    let ends = [context.ptr(), context.ptr()];
+    let mut forward = params.clone();
+    forward.extend(with(|a| a.shadow));
+    forward.extend(ends);
+    let given = if signature.result.pointers { context.structure(&[result, result]) } else { result };
+    let mut back: Vec<_> = signature.result.floats.then_some(result).into_iter().collect();
+    back.extend(ends);
+    let cotangents = with(|a| a.cotangent);
+    let cotangents = match cotangents.as_slice() {
+        [] => context.void(),
+        [one] => *one,
+        many => context.structure(many),
+    };
+    (context.function(given, &forward), context.function(cotangents, &back))
+}

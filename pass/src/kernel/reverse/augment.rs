@@ -1,0 +1,310 @@
+//! The forward sweep: a copy of the primal that also computes shadows and leaves frames.
+//!
+//!     aug_f(args.., shadows.., frame, arena) -> R, or {R, shadow of R}
+//!
+//! At the head of a loop every iteration gets a frame from the arena, linked to the one before:
+//!
+//!     head: frame = alloc; frame.previous = parent.last; parent.last = frame
+
+use super::construct::Construct;
+use super::frame::Slot;
+use super::leaves::{UNKNOWN, inactive_shadow};
+use super::plan::{Need, Plan};
+use crate::kernel::Refusal;
+use crate::kernel::engine::{Derivative, Engine};
+use crate::llvm::{Block, Builder, Function, Linkage, Opcode, Type, Value};
+use std::collections::HashMap;
+
+/// The forward sweep being emitted.
+pub struct Augment<'a, 'm> {
+    /// The plan.
+    pub plan: &'a Plan<'m>,
+    /// Emits.
+    pub b: &'a Builder<'m>,
+    /// The engine.
+    pub engine: &'a Engine<'m>,
+    /// The copy.
+    pub function: Function<'m>,
+    /// The arena.
+    pub arena: Value<'m>,
+    copies: HashMap<Value<'m>, Value<'m>>,
+    shadows: HashMap<Value<'m>, Value<'m>>,
+    frames: Vec<Option<Value<'m>>>,
+}
+
+/// The first instruction of a block that is no `phi`: every block has a terminator.
+fn rest<'m>(block: Block<'m>) -> Option<Value<'m>> {
+    block.instructions().find(|i| !i.is(Opcode::LLVMPHI))
+}
+
+impl<'a, 'm> Augment<'a, 'm> {
+    /// Emits the forward sweep of a plan.
+    ///
+    /// # Errors
+    /// If something in it cannot be emitted.
+    pub fn emit(engine: &'a Engine<'m>, plan: &'a Plan<'m>, derivative: &Derivative<'m>) -> Result<Function<'m>, Refusal> {
+        let primal = plan.function;
+        let name = format!("cotangent.aug.{}", primal.name());
+        let (function, pairs) = primal.clone_as(derivative.augmented.ty(), &name);
+        function.erase_subprogram();
+        let copies: HashMap<_, _> = pairs.into_iter().collect();
+        let params = function.params();
+        let b = Builder::new(engine.module().context());
+        let mut a = Augment {
+            plan,
+            b: &b,
+            engine,
+            function,
+            arena: params[params.len() - 1],
+            copies,
+            shadows: HashMap::new(),
+            frames: vec![None; plan.shape.regions.len()],
+        };
+        let frame = params[params.len() - 2];
+        a.frames[0] = Some(frame);
+        for k in [params.len() - 1, params.len() - 2] {
+            function.add_param_attribute(k as u32, "noalias");
+        }
+        a.enter(&params)?;
+        for block in &plan.shape.blocks {
+            if plan.shape.is_live(*block) {
+                a.block(*block)?;
+            }
+        }
+        a.close_phis()?;
+        Ok(function)
+    }
+
+    /// Shadows of arguments, and arguments that the reverse needs.
+    fn enter(&mut self, params: &[Value<'m>]) -> Result<(), Refusal> {
+        let arguments = self.plan.function.params();
+        let mut next = arguments.len();
+        let b = self.b;
+        for (v, argument) in arguments.iter().zip(&self.plan.signature.arguments) {
+            let shadow = if argument.shadow {
+                next += 1;
+                params[next - 1]
+            } else {
+                inactive_shadow(v.ty(), super::leaves::CONSTANT)
+            };
+            self.shadows.insert(*v, shadow);
+        }
+        if let Some(first) = self.function.entry().and_then(rest) {
+            b.before(first);
+            for v in arguments {
+                self.keep(v);
+            }
+        }
+        Ok(())
+    }
+
+    /// Emits what belongs to a block.
+    fn block(&mut self, block: Block<'m>) -> Result<(), Refusal> {
+        let copy = self.copies.get(&block.as_value()).and_then(|v| v.as_block());
+        let Some((copy, rest)) = copy.and_then(|c| Some((c, rest(c)?))) else { return Ok(()) };
+        // What belongs to the start of the block comes before its own instructions, in this order.
+        let (phis, others): (Vec<Value<'m>>, Vec<_>) = block.instructions().partition(|i| i.is(Opcode::LLVMPHI));
+        for i in &phis {
+            self.b.before(copy.first().unwrap_or(rest));
+            self.plan.constructs[i].forward(*i, self)?;
+        }
+        self.b.before(rest);
+        if self.plan.shape.is_header(block) {
+            self.open_iteration(self.plan.shape.region(block));
+        }
+        self.record_predecessor(block, copy, rest);
+        for i in phis {
+            self.keep(i);
+        }
+        for i in others {
+            let construct = self.plan.constructs[&i];
+            if let Construct::Return = construct {
+                self.b.before(self.primal(i));
+                self.record_exit(block);
+                self.leave(i)?;
+                continue;
+            }
+            self.after(i);
+            construct.forward(i, self)?;
+            self.keep(i);
+        }
+        Ok(())
+    }
+
+    /// Stands after the copy of an instruction: behind an invoke, where it goes on.
+    pub fn after(&self, i: Value<'m>) {
+        let copy = self.primal(i);
+        let next = match copy.next() {
+            Some(next) => next,
+            None if copy.is(Opcode::LLVMInvoke) => rest(copy.normal_destination()).unwrap_or(copy),
+            None => copy,
+        };
+        self.b.before(next);
+    }
+
+    /// The frame of a loop's iteration.
+    fn open_iteration(&mut self, region: usize) {
+        let plan = self.plan;
+        let parent = plan.shape.regions[region].parent;
+        let size = self.engine.module().context().int(64).int(plan.frames.size(region));
+        let frame = self.b.call(self.engine.support("cotangent.alloc"), &[self.arena, size]);
+        let pointer = frame.ty();
+        if let (Some(last), Some(previous)) = (
+            self.field(parent, Slot::Last(region)),
+            plan.frames.offset(region, Slot::Previous),
+        ) {
+            let before = self.b.load(pointer, last);
+            self.b.store(before, self.offset(frame, previous));
+            self.b.store(frame, last);
+        }
+        self.frames[region] = Some(frame);
+    }
+
+    fn record_predecessor(&self, block: Block<'m>, copy: Block<'m>, rest: Value<'m>) {
+        let Some(field) = self.field(self.plan.shape.region(block), Slot::Predecessor(block)) else { return };
+        let number = self.engine.module().context().int(32);
+        self.b.before(copy.first().unwrap_or(rest));
+        let phi = self.b.phi(number);
+        let order = self.plan.shape.predecessors(block);
+        let known: HashMap<_, _> = order.iter().enumerate().map(|(k, p)| (self.primal(p.as_value()), k)).collect();
+        // Once per edge; ways from blocks that have no reverse have no number.
+        for p in copy.predecessors() {
+            let at = known.get(&p.as_value()).copied().unwrap_or(0);
+            phi.add_incoming(&[(p, number.int(at as u64))]);
+        }
+        self.b.before(rest);
+        self.b.store(phi, field);
+    }
+
+    fn record_exit(&mut self, block: Block<'m>) {
+        let Some(field) = self.field(0, Slot::Exit) else { return };
+        let at = self.plan.shape.returns.iter().position(|r| *r == block).unwrap_or(0);
+        let number = self.engine.module().context().int(32).int(at as u64);
+        self.b.store(number, field);
+    }
+
+    /// Address of a field in the frame of a region that is open here.
+    pub fn field(&self, region: usize, slot: Slot<'m>) -> Option<Value<'m>> {
+        let offset = self.plan.frames.offset(region, slot)?;
+        Some(self.offset(self.frames[region]?, offset))
+    }
+
+    fn offset(&self, base: Value<'m>, offset: u64) -> Value<'m> {
+        if offset == 0 {
+            return base;
+        }
+        self.b.offset(base, self.engine.module().context().int(64).int(offset))
+    }
+
+    /// Stores a value, or its shadow, if the reverse wants it. The builder stands after its definition.
+    fn keep(&mut self, v: Value<'m>) {
+        let region = self.plan.shape.region_of_value(v);
+        for (need, slot) in [(Need::Primal(v), Slot::Primal(v)), (Need::Shadow(v), Slot::Shadow(v))] {
+            if !self.plan.is_stored(need) {
+                continue;
+            }
+            let kept = match need {
+                Need::Primal(_) => Some(self.primal(v)),
+                Need::Shadow(_) => self.shadows.get(&v).copied(),
+            };
+            if let (Some(kept), Some(field)) = (kept, self.field(region, slot)) {
+                let alignment = self.engine.module().alignment(v.ty()).min(16);
+                self.b.store_aligned(kept, field, alignment);
+            }
+        }
+    }
+
+    /// `ret`, with the shadow of the result.
+    fn leave(&mut self, ret: Value<'m>) -> Result<(), Refusal> {
+        if !self.plan.signature.result.pointers {
+            return Ok(());
+        }
+        let value = ret.operand(0);
+        let shadow = self.shadow(value)?;
+        let both = self.function.result().poison();
+        let both = self.b.insert_value(both, self.primal(value), 0);
+        let both = self.b.insert_value(both, shadow, 1);
+        self.b.ret(Some(both));
+        self.primal(ret).erase();
+        Ok(())
+    }
+
+    /// The sides of the shadows of `phi`s.
+    fn close_phis(&mut self) -> Result<(), Refusal> {
+        for block in &self.plan.shape.blocks {
+            for i in block.instructions().take_while(|i| i.is(Opcode::LLVMPHI)) {
+                let Some(phi) = self.shadows.get(&i).copied() else { continue };
+                for (from, value) in i.incoming() {
+                    let Some(copy) = self.copies.get(&from.as_value()).and_then(|v| v.as_block()) else { continue };
+                    let side = match self.shadows.contains_key(&value) || value.is_constant() {
+                        true => self.shadow(value)?,
+                        // A side from a block without a reverse.
+                        false => inactive_shadow(value.ty(), UNKNOWN),
+                    };
+                    phi.add_incoming(&[(copy, side)]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The copy of a value of the primal.
+    pub fn primal(&self, v: Value<'m>) -> Value<'m> {
+        self.copies.get(&v).copied().unwrap_or(v)
+    }
+
+    /// Lets another value stand for the copy of `v`.
+    pub fn replace_primal(&mut self, v: Value<'m>, by: Value<'m>) {
+        self.copies.insert(v, by);
+    }
+
+    /// The shadow of a value.
+    ///
+    /// # Errors
+    /// If it has none, which is a mistake of the plan.
+    pub fn shadow(&self, v: Value<'m>) -> Result<Value<'m>, Refusal> {
+        if let Some(shadow) = self.shadows.get(&v) {
+            return Ok(*shadow);
+        }
+        if v.is_constant() {
+            return Ok(self.engine.shadow_of_constant(v));
+        }
+        if v.is_instruction() {
+            return Err(Refusal::at(v, format!("the shadow of `{}`", v.text().trim()), "please report this"));
+        }
+        Err(Refusal::of(&self.plan.function.name(), "a value without a shadow", "please report this"))
+    }
+
+    /// Says what the shadow of a value is.
+    pub fn set_shadow(&mut self, v: Value<'m>, shadow: Value<'m>) {
+        self.shadows.insert(v, shadow);
+    }
+
+    /// A shadow word as loaded: zero stands for a pointer that the shadow memory knows nothing of.
+    pub fn found(&self, i: Value<'m>, loaded: Value<'m>) -> Value<'m> {
+        if !loaded.ty().is_pointer() {
+            return loaded;
+        }
+        let find = self.engine.support("cotangent.shadow");
+        self.b.call(find, &[self.arena, self.primal(i), loaded])
+    }
+
+    /// Memory that holds shadows of nothing, to load from.
+    pub fn nothing(&self, ty: Type<'m>) -> Value<'m> {
+        let global = self.engine.module().add_global("cotangent.nothing", ty);
+        global.set_initializer(inactive_shadow(ty, UNKNOWN));
+        global.set_global_constant();
+        global.set_global_linkage(Linkage::LLVMInternalLinkage);
+        global
+    }
+
+    /// Memory that nobody reads, to store to.
+    pub fn aside(&self, ty: Type<'m>) -> Value<'m> {
+        let b = Builder::new(self.engine.module().context());
+        match self.function.entry().and_then(|e| e.first()) {
+            Some(first) => b.before(first),
+            None => b.at_end(self.b.block()),
+        }
+        b.alloca(ty)
+    }
+}

@@ -1,0 +1,178 @@
+//! What every instruction is to the two sweeps. Each sort has a file of its own, headed by what it does forward and in
+//! reverse; this one tells them apart.
+
+use super::augment::Augment;
+use super::leaves::Carries;
+use super::plan::{Need, Plan, Target};
+use super::sweep::Sweep;
+use super::{alloc, arithmetic, call, copy, memory, moves};
+use crate::kernel::Refusal;
+use crate::kernel::engine::Engine;
+use crate::kernel::rules::{Applied, Class, rule_of};
+use crate::llvm::{Function, Opcode, Value};
+
+/// What a derivative is asked for: a function, and what its arguments and result bring.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Signature<'m> {
+    /// The primal.
+    pub function: Function<'m>,
+    /// Per argument.
+    pub arguments: Vec<Argument>,
+    /// What the caller wants of the result: its shadow (`pointers`), and to pass its cotangent (`floats`).
+    pub result: Carries,
+}
+
+/// An argument of a derivative.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Argument {
+    /// Comes with a shadow.
+    pub shadow: bool,
+    /// Its cotangent is given back.
+    pub cotangent: bool,
+    /// Where the shadow is known to point.
+    pub target: Target,
+}
+
+impl<'m> Signature<'m> {
+    /// The argument that a parameter of the primal is.
+    pub fn argument_of(&self, v: Value<'m>) -> Option<Argument> {
+        let at = self.function.params().iter().position(|p| *p == v)?;
+        self.arguments.get(at).copied()
+    }
+}
+
+/// A sort of instruction.
+#[derive(Clone, Copy, Debug)]
+pub enum Construct<'m> {
+    /// Has no part in derivatives: control, integers, comparisons.
+    Passive,
+    /// Arithmetic with a rule.
+    Arithmetic(Applied<'m>),
+    /// Moves parts of values: `phi`, `select`, aggregates, addresses.
+    Move,
+    /// `load` of floats or pointers.
+    Load,
+    /// `store` of floats or pointers.
+    Store,
+    /// `memcpy` and `memmove`.
+    Copy,
+    /// `memset`.
+    Fill,
+    /// `alloca`.
+    Alloca,
+    /// A call that gives fresh memory, of so many bytes: the product of one or two arguments.
+    Allocate(u32, Option<u32>),
+    /// A call that moves a block: the block, and the size as above.
+    Reallocate(u32, u32, Option<u32>),
+    /// A call of a function with a derivative of its own, by its number.
+    Call(usize),
+    /// An indirect call, by the number of its dispatcher.
+    Indirect(usize),
+    /// `ret`.
+    Return,
+}
+
+impl<'m> Construct<'m> {
+    /// Tells what an instruction is.
+    ///
+    /// # Errors
+    /// If it has no derivative.
+    pub fn of(i: Value<'m>, plan: &mut Plan<'m>, engine: &mut Engine<'m>) -> Result<Self, Vec<Refusal>> {
+        use Opcode::*;
+        let moved = |plan: &Plan<'m>| match plan.carries(i).any() {
+            true => Self::Move,
+            false => Self::Passive,
+        };
+        Ok(match i.opcode() {
+            LLVMAlloca => Self::Alloca,
+            LLVMLoad if plan.carries(i).any() => Self::Load,
+            LLVMStore if plan.carries(i.operand(0)).any() => Self::Store,
+            LLVMRet => Self::Return,
+            LLVMCall | LLVMInvoke => return call::classify(i, plan, engine),
+            LLVMAtomicRMW | LLVMAtomicCmpXchg if plan.carries(i.operand(1)).any() => {
+                let help = "move the atomic operation out of the differentiated function";
+                return Err(vec![Refusal::at(i, "an atomic operation on floats or pointers", help)]);
+            }
+            LLVMIndirectBr | LLVMCallBr | LLVMVAArg | LLVMCleanupPad | LLVMCatchPad | LLVMCatchSwitch => {
+                let help = "write it without this construct";
+                return Err(vec![Refusal::at(i, format!("the instruction `{}`", i.text().trim()), help)]);
+            }
+            LLVMPHI | LLVMSelect | LLVMExtractValue | LLVMInsertValue | LLVMFreeze | LLVMBitCast
+            | LLVMAddrSpaceCast | LLVMGetElementPtr | LLVMIntToPtr | LLVMPtrToInt => moved(plan),
+            LLVMExtractElement | LLVMInsertElement | LLVMShuffleVector if plan.carries(i).pointers => moved(plan),
+            _ => match rule_of(i) {
+                Some(rule) => arithmetic::classify(i, rule, plan)?,
+                None if plan.carries(i).any() => {
+                    let help = "the engine has no rule for it; write the computation in another way";
+                    return Err(vec![Refusal::at(i, format!("the instruction `{}`", i.text().trim()), help)]);
+                }
+                None => Self::Passive,
+            },
+        })
+    }
+
+    /// Reserves fields of frames that are not values.
+    pub fn reserve(self, i: Value<'m>, plan: &mut Plan<'m>, engine: &Engine<'m>) {
+        match self {
+            Self::Alloca => alloc::reserve(i, plan),
+            Self::Call(_) | Self::Indirect(_) => call::reserve(self, i, plan, engine),
+            _ => {}
+        }
+    }
+
+    /// What the reverse of the instruction reads.
+    pub fn needs(self, i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
+        match self {
+            Self::Arithmetic(rule) => arithmetic::needs(i, rule, plan),
+            Self::Move => moves::needs(i, plan),
+            Self::Load | Self::Store => memory::needs(i, plan),
+            Self::Copy | Self::Fill => copy::needs(i, plan),
+            Self::Alloca | Self::Allocate(..) => vec![],
+            Self::Reallocate(..) => alloc::needs(self, i),
+            Self::Call(_) | Self::Indirect(_) => call::needs(self, i, plan),
+            Self::Passive | Self::Return => vec![],
+        }
+    }
+
+    /// Emits the instruction's part of the forward sweep.
+    ///
+    /// # Errors
+    /// If it cannot be emitted.
+    pub fn forward(self, i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<(), Refusal> {
+        match self {
+            Self::Passive | Self::Arithmetic(_) | Self::Return => Ok(()),
+            Self::Move => moves::forward(i, a),
+            Self::Load => memory::forward_load(i, a),
+            Self::Store => memory::forward_store(i, a),
+            Self::Copy => copy::forward_copy(i, a),
+            Self::Fill => copy::forward_fill(i, a),
+            Self::Alloca => alloc::forward_alloca(i, a),
+            Self::Allocate(..) | Self::Reallocate(..) => alloc::forward_call(self, i, a),
+            Self::Call(_) | Self::Indirect(_) => call::forward(self, i, a),
+        }
+    }
+
+    /// Emits the instruction's part of the reverse sweep.
+    ///
+    /// # Errors
+    /// If it cannot be emitted.
+    pub fn reverse(self, i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(), Refusal> {
+        match self {
+            Self::Passive | Self::Alloca | Self::Allocate(..) => Ok(()),
+            Self::Arithmetic(rule) => arithmetic::reverse(i, rule, s),
+            Self::Move => moves::reverse(i, s),
+            Self::Load => memory::reverse_load(i, s),
+            Self::Store => memory::reverse_store(i, s),
+            Self::Copy => copy::reverse_copy(i, s),
+            Self::Fill => copy::reverse_fill(i, s),
+            Self::Reallocate(..) => alloc::reverse_reallocate(self, i, s),
+            Self::Call(_) | Self::Indirect(_) => call::reverse(self, i, s),
+            Self::Return => s.start_from(i),
+        }
+    }
+}
+
+/// Is it arithmetic whose rule says that it has no derivative?
+pub fn is_flat(rule: Applied<'_>) -> bool {
+    rule.class() == Class::Zero
+}

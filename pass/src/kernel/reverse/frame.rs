@@ -1,0 +1,73 @@
+//! Layout of frames: what the forward sweep leaves for the reverse, per execution of a region.
+
+use crate::llvm::{Block, Value};
+use std::collections::HashMap;
+
+/// What a field of a frame holds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Slot<'m> {
+    /// A value of the primal.
+    Primal(Value<'m>),
+    /// The shadow of a value.
+    Shadow(Value<'m>),
+    /// The shadow memory of an `alloca`.
+    Memory(Value<'m>),
+    /// Frame of a call, or the address of it.
+    Callee(Value<'m>),
+    /// Shadow memory of an argument that a call passes as a copy.
+    ByValue(Value<'m>, u32),
+    /// Which predecessor a block was entered from.
+    Predecessor(Block<'m>),
+    /// Which return was taken.
+    Exit,
+    /// Frame of the last iteration of the loop that is this region.
+    Last(usize),
+    /// In a loop's own frame: frame of the iteration before.
+    Previous,
+}
+
+/// A field: region and offset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Field {
+    /// The region whose frame has the field.
+    pub region: usize,
+    /// Bytes from the start of the frame.
+    pub offset: u64,
+}
+
+/// Fields of all regions of a function.
+#[derive(Default)]
+pub struct Frames<'m> {
+    sizes: Vec<u64>,
+    fields: HashMap<(usize, Slot<'m>), u64>,
+}
+
+impl<'m> Frames<'m> {
+    /// No fields.
+    pub fn new(regions: usize) -> Self {
+        Self {
+            sizes: vec![0; regions],
+            fields: HashMap::new(),
+        }
+    }
+
+    /// Adds a field, once.
+    pub fn reserve(&mut self, region: usize, slot: Slot<'m>, size: u64, alignment: u64) {
+        if self.fields.contains_key(&(region, slot)) {
+            return;
+        }
+        let offset = self.sizes[region].next_multiple_of(alignment.clamp(1, 16));
+        self.sizes[region] = offset + size;
+        self.fields.insert((region, slot), offset);
+    }
+
+    /// Offset of a field.
+    pub fn offset(&self, region: usize, slot: Slot<'m>) -> Option<u64> {
+        self.fields.get(&(region, slot)).copied()
+    }
+
+    /// Bytes of a frame of the region.
+    pub fn size(&self, region: usize) -> u64 {
+        self.sizes[region].next_multiple_of(16)
+    }
+}

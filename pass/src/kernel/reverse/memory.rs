@@ -1,0 +1,152 @@
+//! Loads and stores.
+//!
+//!     forward   y = load p       y' = load S[p]                pointers: the shadow memory holds shadow pointers
+//!               store x, p       store x', S[p]
+//!     reverse   S[p] += ȳ; ȳ = 0                               floats: the shadow memory holds cotangents
+//!               x̄ += S[p]; S[p] = 0
+//!
+//! `S[p]` is the shadow of `p`. Where it may have none, the access is under a test; where it has none, there is none.
+
+use super::augment::Augment;
+use super::leaves::{UNKNOWN, add, inactive_shadow, is_active};
+use super::plan::{Need, Plan, Target};
+use super::sweep::Sweep;
+use crate::kernel::Refusal;
+use crate::llvm::{Builder, Opcode, Type, Value};
+
+/// Address, type and alignment of an access.
+fn access<'m>(i: Value<'m>) -> (Value<'m>, Type<'m>) {
+    match i.opcode() {
+        Opcode::LLVMLoad => (i.operand(0), i.ty()),
+        _ => (i.operand(1), i.operand(0).ty()),
+    }
+}
+
+/// Alignment of the access to the shadow. The caller's shadows are aligned as their scalars are, no better.
+fn alignment(i: Value<'_>) -> u32 {
+    i.alignment().min(8)
+}
+
+/// The value that is loaded or stored.
+fn moved<'m>(i: Value<'m>) -> Value<'m> {
+    if i.is(Opcode::LLVMLoad) { i } else { i.operand(0) }
+}
+
+pub(super) fn needs<'m>(i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
+    let (address, _) = access(i);
+    if plan.carries(moved(i)).floats && plan.known_target(address) != Target::Inactive {
+        return vec![Need::Shadow(address)];
+    }
+    vec![]
+}
+
+/// Emits `inner` where the shadow is active. `inner` gives a value, else it is `otherwise`. The builder must stand at the
+/// end of a block, as it does in the reverse sweep.
+pub(super) fn guarded<'m>(
+    b: &Builder<'m>,
+    plan: &Plan<'m>,
+    known: Target,
+    shadow: Value<'m>,
+    otherwise: Option<Value<'m>>,
+    inner: impl FnOnce() -> Option<Value<'m>>,
+) -> Option<Value<'m>> {
+    match known {
+        Target::Active => return inner(),
+        Target::Inactive => return otherwise,
+        Target::Unknown => {}
+    }
+    let (from, f) = (b.block(), b.block().parent());
+    let active = is_active(plan.module(), b, shadow);
+    let (yes, join) = (f.append_block("active"), f.append_block("joined"));
+    b.cond_br(active, yes, join);
+    b.at_end(yes);
+    let given = inner();
+    let end = b.block();
+    b.br(join);
+    b.at_end(join);
+    let (given, otherwise) = (given?, otherwise?);
+    let phi = b.phi(given.ty());
+    phi.add_incoming(&[(end, given), (from, otherwise)]);
+    Some(phi)
+}
+
+/// The shadow address, or in the forward sweep a place of no consequence where there is none.
+fn or_aside<'m>(a: &Augment<'_, 'm>, known: Target, shadow: Value<'m>, aside: impl Fn() -> Value<'m>) -> Value<'m> {
+    match known {
+        Target::Active => shadow,
+        Target::Inactive => aside(),
+        Target::Unknown => a.b.select(is_active(a.plan.module(), a.b, shadow), shadow, aside()),
+    }
+}
+
+pub(super) fn forward_load<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<(), Refusal> {
+    if !a.plan.carries(i).pointers {
+        return Ok(());
+    }
+    let (address, ty) = access(i);
+    let known = a.plan.known_target(address);
+    if known == Target::Inactive {
+        a.set_shadow(i, inactive_shadow(ty, UNKNOWN));
+        return Ok(());
+    }
+    let shadow = a.shadow(address)?;
+    let from = or_aside(a, known, shadow, || a.nothing(ty));
+    let loaded = a.b.load_aligned(ty, from, alignment(i));
+    let found = a.found(i, loaded);
+    a.set_shadow(i, found);
+    Ok(())
+}
+
+pub(super) fn forward_store<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<(), Refusal> {
+    let (address, ty) = access(i);
+    let known = a.plan.known_target(address);
+    if !a.plan.carries(i.operand(0)).pointers || known == Target::Inactive {
+        return Ok(());
+    }
+    let (target, value) = (a.shadow(address)?, a.shadow(i.operand(0))?);
+    let to = or_aside(a, known, target, || a.aside(ty));
+    a.b.store_aligned(value, to, alignment(i));
+    Ok(())
+}
+
+pub(super) fn reverse_load<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(), Refusal> {
+    if !s.plan.carries(i).floats {
+        return Ok(());
+    }
+    let cotangent = s.take(i);
+    let (address, ty) = access(i);
+    let known = s.plan.known_target(address);
+    if known == Target::Inactive {
+        return Ok(());
+    }
+    let shadow = s.shadow(address)?;
+    let (b, word, alignment) = (s.b, s.plan.word(i), alignment(i));
+    guarded(b, s.plan, known, shadow, None, || {
+        let sum = add(b, b.load_aligned(ty, shadow, alignment), cotangent, word);
+        b.store_aligned(sum, shadow, alignment);
+        None
+    });
+    Ok(())
+}
+
+pub(super) fn reverse_store<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(), Refusal> {
+    let value = i.operand(0);
+    let (address, ty) = access(i);
+    let known = s.plan.known_target(address);
+    if !s.plan.carries(value).floats || known == Target::Inactive {
+        return Ok(());
+    }
+    let shadow = s.shadow(address)?;
+    let (b, alignment) = (s.b, alignment(i));
+    let cotangent = guarded(b, s.plan, known, shadow, Some(ty.zero()), || {
+        let cotangent = b.load_aligned(ty, shadow, alignment);
+        b.store_aligned(ty.zero(), shadow, alignment);
+        Some(cotangent)
+    });
+    if let Some(cotangent) = cotangent
+        && s.plan.active(value)
+    {
+        s.accumulate(value, cotangent);
+    }
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! Reverse mode: a function becomes a forward sweep that leaves a frame, and a reverse sweep that reads it.
+//!
+//! [`plan`] decides what the reverse needs and where it gets it; [`augment`] emits the forward sweep, [`sweep`] the
+//! reverse. [`construct`] tells the sorts of instructions apart; each has a file that does its part in all three.
+
+pub mod alloc;
+pub mod arithmetic;
+pub mod augment;
+pub mod call;
+pub mod construct;
+pub mod copy;
+pub mod dispatch;
+pub mod edges;
+pub mod frame;
+pub mod leaves;
+pub mod memory;
+pub mod moves;
+pub mod plan;
+pub mod shape;
+pub mod sweep;

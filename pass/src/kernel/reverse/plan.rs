@@ -1,0 +1,369 @@
+//! What the reverse of a function needs of the forward sweep, and where it gets it: the plan of both sweeps.
+//!
+//! Every needed value is a constant, a field of a frame, or is computed again from such. The choice is made by cost:
+//! bytes in frames, weighted by how many loops are around them.
+
+use super::construct::{Construct, Signature};
+use super::frame::{Field, Frames, Slot};
+use super::leaves::{Carries, carries};
+use super::shape::Shape;
+use crate::kernel::{Refusal, engine::Engine};
+use crate::llvm::{Block, Function, Mod, Opcode, Value};
+use std::collections::{HashMap, HashSet};
+
+/// Something of the forward sweep that the reverse reads.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Need<'m> {
+    /// A value of the primal.
+    Primal(Value<'m>),
+    /// The shadow of a value.
+    Shadow(Value<'m>),
+}
+
+impl<'m> Need<'m> {
+    /// The value that is meant.
+    pub fn value(self) -> Value<'m> {
+        match self {
+            Self::Primal(v) | Self::Shadow(v) => v,
+        }
+    }
+}
+
+/// Where the reverse gets what it needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// From a field of a frame.
+    Field,
+    /// It is the address of shadow memory in a frame.
+    Memory,
+    /// Computed again from the operands.
+    Recompute,
+}
+
+/// Is it known where a shadow points?
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Target {
+    /// Nowhere: there is no shadow.
+    Inactive,
+    /// To a shadow.
+    Active,
+    /// Only at run time.
+    Unknown,
+}
+
+/// The plan of a function's derivative.
+pub struct Plan<'m> {
+    /// The primal.
+    pub function: Function<'m>,
+    /// Which arguments have shadows and cotangents.
+    pub signature: Signature<'m>,
+    /// Its blocks and regions.
+    pub shape: Shape<'m>,
+    /// What every instruction of a live block is.
+    pub constructs: HashMap<Value<'m>, Construct<'m>>,
+    /// Fields of frames.
+    pub frames: Frames<'m>,
+    places: HashMap<Need<'m>, Place>,
+    targets: HashMap<Value<'m>, Target>,
+    boxed: HashSet<Value<'m>>,
+    module: Mod<'m>,
+}
+
+/// How much dearer memory is with every loop around it.
+const LOOP: f64 = 16.0;
+/// How long a chain of operations may be computed again.
+const CHAIN: u32 = 12;
+
+impl<'m> Plan<'m> {
+    /// Plans a function.
+    ///
+    /// # Errors
+    /// All constructs that have no derivative.
+    pub fn new(engine: &mut Engine<'m>, signature: Signature<'m>) -> Result<Self, Vec<Refusal>> {
+        let function = signature.function;
+        let shape = Shape::new(function, engine.analyses()).map_err(|r| vec![r])?;
+        let frames = Frames::new(shape.regions.len());
+        let mut plan = Self {
+            module: engine.module(),
+            function,
+            signature,
+            shape,
+            constructs: HashMap::new(),
+            frames,
+            places: HashMap::new(),
+            targets: HashMap::new(),
+            boxed: HashSet::new(),
+        };
+        let live: Vec<_> = plan.shape.blocks.iter().copied().filter(|b| plan.shape.is_live(*b)).collect();
+        let mut refusals = vec![];
+        for i in live.iter().flat_map(|b| b.instructions()) {
+            match Construct::of(i, &mut plan, engine) {
+                Ok(construct) => drop(plan.constructs.insert(i, construct)),
+                Err(more) => refusals.extend(more),
+            }
+        }
+        if !refusals.is_empty() {
+            return Err(refusals);
+        }
+        plan.reserve_control(&live);
+        for i in live.iter().flat_map(|b| b.instructions()) {
+            let construct = plan.constructs[&i];
+            construct.reserve(i, &mut plan, engine);
+            for need in construct.needs(i, &plan) {
+                plan.need(need);
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Fields for the way that control took.
+    fn reserve_control(&mut self, live: &[Block<'m>]) {
+        if self.shape.returns.len() > 1 {
+            self.frames.reserve(0, Slot::Exit, 4, 4);
+        }
+        for region in 1..self.shape.regions.len() {
+            let header = self.shape.regions[region].header;
+            if header.is_some_and(|h| self.shape.is_live(h)) {
+                self.frames.reserve(region, Slot::Previous, 8, 8);
+                self.frames.reserve(self.shape.regions[region].parent, Slot::Last(region), 8, 8);
+            }
+        }
+        for block in live {
+            if self.shape.predecessors(*block).len() > 1 {
+                self.frames.reserve(self.shape.region(*block), Slot::Predecessor(*block), 4, 4);
+            }
+        }
+    }
+
+    /// What a value carries.
+    pub fn carries(&self, v: Value<'m>) -> Carries {
+        carries(v.ty(), self.word(v))
+    }
+
+    /// What integers in a value hold.
+    pub fn word(&self, _: Value<'m>) -> super::leaves::Word {
+        Default::default()
+    }
+
+    /// May the value depend on what is differentiated, so that it has a cotangent?
+    pub fn active(&self, v: Value<'m>) -> bool {
+        if v.is_argument() {
+            return self.signature.argument_of(v).is_some_and(|a| a.cotangent);
+        }
+        v.is_instruction() && self.carries(v).floats
+    }
+
+    /// Is it known where the shadow of a pointer points?
+    pub fn target(&mut self, v: Value<'m>) -> Target {
+        if let Some(target) = self.targets.get(&v) {
+            return *target;
+        }
+        // A loop's phi that meets itself knows nothing.
+        self.targets.insert(v, Target::Unknown);
+        let target = self.find_target(v);
+        self.targets.insert(v, target);
+        target
+    }
+
+    fn find_target(&mut self, v: Value<'m>) -> Target {
+        if v.is_constant() {
+            return Target::Inactive;
+        }
+        if v.is_argument() {
+            return self.signature.argument_of(v).map_or(Target::Inactive, |a| a.target);
+        }
+        match v.opcode() {
+            Opcode::LLVMAlloca => Target::Active,
+            Opcode::LLVMGetElementPtr | Opcode::LLVMBitCast | Opcode::LLVMFreeze => self.target(v.operand(0)),
+            Opcode::LLVMSelect => {
+                let (yes, no) = (self.target(v.operand(1)), self.target(v.operand(2)));
+                if yes == no { yes } else { Target::Unknown }
+            }
+            Opcode::LLVMPHI => {
+                let mut sides = v.incoming().into_iter().filter(|(_, x)| *x != v);
+                let Some((_, first)) = sides.next() else { return Target::Unknown };
+                let first = self.target(first);
+                if sides.all(|(_, x)| self.target(x) == first) { first } else { Target::Unknown }
+            }
+            Opcode::LLVMCall | Opcode::LLVMInvoke => match self.constructs.get(&v) {
+                Some(Construct::Allocate { .. } | Construct::Reallocate { .. }) => Target::Active,
+                _ => Target::Unknown,
+            },
+            _ => Target::Unknown,
+        }
+    }
+
+    /// The known target, after [`Plan::target`] or for what has been planned.
+    pub fn known_target(&self, v: Value<'m>) -> Target {
+        match self.targets.get(&v) {
+            Some(target) => *target,
+            None if v.is_constant() => Target::Inactive,
+            None => Target::Unknown,
+        }
+    }
+
+    /// Where the reverse gets it; `None` for constants and for what was not planned.
+    pub fn place(&self, need: Need<'m>) -> Option<Place> {
+        self.places.get(&need).copied()
+    }
+
+    /// The field of something stored.
+    pub fn field(&self, need: Need<'m>) -> Option<Field> {
+        let slot = match (self.place(need)?, need) {
+            (Place::Memory, _) => Slot::Memory(need.value()),
+            (_, Need::Primal(v)) => Slot::Primal(v),
+            (_, Need::Shadow(v)) => Slot::Shadow(v),
+        };
+        let region = self.shape.region_of_value(need.value());
+        let offset = self.frames.offset(region, slot)?;
+        Some(Field { region, offset })
+    }
+
+    /// Values that the forward sweep stores.
+    pub fn is_stored(&self, need: Need<'m>) -> bool {
+        self.place(need) == Some(Place::Field)
+    }
+
+    /// Plans where something comes from.
+    fn need(&mut self, need: Need<'m>) {
+        self.place_at_cost(need, CHAIN);
+    }
+
+    /// Operands from which it can be computed again.
+    fn recipe(&self, need: Need<'m>) -> Option<Vec<Need<'m>>> {
+        let v = need.value();
+        if !v.is_instruction() {
+            return None;
+        }
+        let operands = || v.operands();
+        match (need, v.opcode()) {
+            (Need::Shadow(_), Opcode::LLVMGetElementPtr | Opcode::LLVMBitCast | Opcode::LLVMFreeze) => {
+                let indices = operands().skip(1).map(Need::Primal);
+                Some(std::iter::once(Need::Shadow(v.operand(0))).chain(indices).collect())
+            }
+            (Need::Primal(_), op) if is_cheap(op) => Some(operands().map(Need::Primal).collect()),
+            _ => None,
+        }
+    }
+
+    /// Decides where something comes from, and gives what that costs.
+    fn place_at_cost(&mut self, need: Need<'m>, chain: u32) {
+        let v = need.value();
+        if v.is_constant() || self.places.contains_key(&need) {
+            return;
+        }
+        if let Need::Shadow(v) = need {
+            if self.frames.offset(self.shape.region_of_value(v), Slot::Memory(v)).is_some() {
+                self.places.insert(need, Place::Memory);
+                return;
+            }
+        }
+        let (_, again) = self.cost(need, chain);
+        if again {
+            self.places.insert(need, Place::Recompute);
+            for operand in self.recipe(need).unwrap_or_default() {
+                self.place_at_cost(operand, chain - 1);
+            }
+        } else {
+            self.store(need);
+        }
+    }
+
+    /// The cheapest way to have something, and whether that is to compute it again.
+    fn cost(&self, need: Need<'m>, chain: u32) -> (f64, bool) {
+        let v = need.value();
+        if v.is_constant() || self.places.contains_key(&need) {
+            return (0.0, false);
+        }
+        let region = self.shape.region_of_value(v);
+        if let Need::Shadow(v) = need
+            && self.frames.offset(region, Slot::Memory(v)).is_some()
+        {
+            return (0.0, false);
+        }
+        let bytes = self.module.size(v.ty()) as f64;
+        let stored = bytes * LOOP.powi(self.shape.regions[region].depth as i32);
+        if chain == 0 {
+            return (stored, false);
+        }
+        let Some(recipe) = self.recipe(need) else {
+            return (stored, false);
+        };
+        let mut again = 0.0;
+        for operand in recipe {
+            again += self.cost(operand, chain - 1).0;
+            if again > stored {
+                return (stored, false);
+            }
+        }
+        (again, true)
+    }
+
+    fn store(&mut self, need: Need<'m>) {
+        let v = need.value();
+        let slot = match need {
+            Need::Primal(v) => Slot::Primal(v),
+            Need::Shadow(v) => Slot::Shadow(v),
+        };
+        let (size, alignment) = (self.module.size(v.ty()), self.module.alignment(v.ty()));
+        self.frames.reserve(self.shape.region_of_value(v), slot, size, alignment.into());
+        self.places.insert(need, Place::Field);
+    }
+
+    /// Says whether the frame of a call is a block of its own.
+    pub fn set_boxed(&mut self, call: Value<'m>, boxed: bool) {
+        if boxed {
+            self.boxed.insert(call);
+        }
+    }
+
+    /// Is the frame of a call a block of its own?
+    pub fn is_boxed(&self, call: Value<'m>) -> bool {
+        self.boxed.contains(&call)
+    }
+
+    /// The module.
+    pub fn module(&self) -> Mod<'m> {
+        self.module
+    }
+}
+
+/// Operations that are cheaper to repeat than to store: no access to memory, no call.
+fn is_cheap(op: Opcode) -> bool {
+    use Opcode::*;
+    matches!(
+        op,
+        LLVMAdd
+            | LLVMSub
+            | LLVMMul
+            | LLVMShl
+            | LLVMLShr
+            | LLVMAShr
+            | LLVMAnd
+            | LLVMOr
+            | LLVMXor
+            | LLVMTrunc
+            | LLVMZExt
+            | LLVMSExt
+            | LLVMPtrToInt
+            | LLVMIntToPtr
+            | LLVMBitCast
+            | LLVMGetElementPtr
+            | LLVMICmp
+            | LLVMFCmp
+            | LLVMSelect
+            | LLVMFNeg
+            | LLVMFAdd
+            | LLVMFSub
+            | LLVMFMul
+            | LLVMFPExt
+            | LLVMFPTrunc
+            | LLVMSIToFP
+            | LLVMUIToFP
+            | LLVMExtractElement
+            | LLVMInsertElement
+            | LLVMShuffleVector
+            | LLVMExtractValue
+            | LLVMInsertValue
+    )
+}

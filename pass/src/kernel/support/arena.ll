@@ -1,0 +1,189 @@
+; The arena of a derivative: frames of unknown number, shadows of allocations. Blocks come from chunks of malloc's and
+; are freed together. `arena.cur` and `arena.end` bound the free rest of the newest chunk; a chunk begins with the
+; address of the one before it.
+
+%cotangent.arena = type { ptr, ptr, ptr, ptr, i64, ptr }
+
+declare noalias ptr @malloc(i64)
+declare void @free(ptr)
+declare void @abort()
+declare i32 @puts(ptr)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+; A block of `size` bytes, aligned to 16.
+define noalias ptr @cotangent.alloc(ptr %arena, i64 %size) #0 {
+entry:
+  %padded = add i64 %size, 15
+  %bytes = and i64 %padded, -16
+  %cur = load ptr, ptr %arena, align 8
+  %end.at = getelementptr i8, ptr %arena, i64 8
+  %end = load ptr, ptr %end.at, align 8
+  %from = ptrtoint ptr %cur to i64
+  %to = ptrtoint ptr %end to i64
+  %free = sub i64 %to, %from
+  %fits = icmp ule i64 %bytes, %free
+  br i1 %fits, label %bump, label %grow, !prof !0
+
+bump:
+  %next = getelementptr i8, ptr %cur, i64 %bytes
+  store ptr %next, ptr %arena, align 8
+  ret ptr %cur
+
+grow:
+  %chunk = call ptr @cotangent.grow(ptr %arena, i64 %bytes)
+  ret ptr %chunk
+}
+
+; Starts a chunk: twice as large as the arena's last one was, or as large as the block needs.
+define ptr @cotangent.grow(ptr %arena, i64 %bytes) #1 {
+entry:
+  %chunks.at = getelementptr i8, ptr %arena, i64 16
+  %chunks = load ptr, ptr %chunks.at, align 8
+  %first = icmp eq ptr %chunks, null
+  br i1 %first, label %small, label %double
+
+small:
+  br label %take
+
+double:
+  %size.at = getelementptr i8, ptr %chunks, i64 8
+  %last = load i64, ptr %size.at, align 8
+  %twice = shl i64 %last, 1
+  %huge = icmp ugt i64 %twice, 1073741824
+  %bounded = select i1 %huge, i64 1073741824, i64 %twice
+  br label %take
+
+take:
+  %wanted = phi i64 [ 16384, %small ], [ %bounded, %double ]
+  %least = add i64 %bytes, 16
+  %more = icmp ugt i64 %least, %wanted
+  %size = select i1 %more, i64 %least, i64 %wanted
+  %chunk = call ptr @malloc(i64 %size)
+  %failed = icmp eq ptr %chunk, null
+  br i1 %failed, label %none, label %link
+
+none:
+  %said = call i32 @puts(ptr @cotangent.no.memory)
+  call void @abort()
+  unreachable
+
+link:
+  store ptr %chunks, ptr %chunk, align 8
+  %chunk.size = getelementptr i8, ptr %chunk, i64 8
+  store i64 %size, ptr %chunk.size, align 8
+  store ptr %chunk, ptr %chunks.at, align 8
+  %block = getelementptr i8, ptr %chunk, i64 16
+  %next = getelementptr i8, ptr %block, i64 %bytes
+  store ptr %next, ptr %arena, align 8
+  %end = getelementptr i8, ptr %chunk, i64 %size
+  %end.at = getelementptr i8, ptr %arena, i64 8
+  store ptr %end, ptr %end.at, align 8
+  ret ptr %block
+}
+
+@cotangent.no.memory = private unnamed_addr constant [39 x i8] c"cotangent: out of memory for the tape.\00"
+
+; Frees all chunks.
+define void @cotangent.release(ptr %arena) #2 {
+entry:
+  %chunks.at = getelementptr i8, ptr %arena, i64 16
+  %chunks = load ptr, ptr %chunks.at, align 8
+  br label %loop
+
+loop:
+  %chunk = phi ptr [ %chunks, %entry ], [ %before, %body ]
+  %done = icmp eq ptr %chunk, null
+  br i1 %done, label %exit, label %body
+
+body:
+  %before = load ptr, ptr %chunk, align 8
+  call void @free(ptr %chunk)
+  br label %loop
+
+exit:
+  ret void
+}
+
+; The shadow of an allocation: a zeroed block, whose size stands 16 bytes before it.
+define noalias ptr @cotangent.shadow.alloc(ptr %arena, i64 %size) #3 {
+entry:
+  %bytes = add i64 %size, 16
+  %block = call ptr @cotangent.alloc(ptr %arena, i64 %bytes)
+  store i64 %size, ptr %block, align 8
+  %shadow = getelementptr i8, ptr %block, i64 16
+  call void @llvm.memset.p0.i64(ptr align 16 %shadow, i8 0, i64 %size, i1 false)
+  ret ptr %shadow
+}
+
+; The shadow of a reallocation: a block with what the old shadow holds.
+define ptr @cotangent.shadow.realloc(ptr %arena, ptr %old, i64 %size) #3 {
+entry:
+  %new = call ptr @cotangent.shadow.alloc(ptr %arena, i64 %size)
+  %bits = ptrtoint ptr %old to i64
+  %active = icmp ult i64 %bits, 4611686018427387904
+  br i1 %active, label %copy, label %done
+
+copy:
+  %common = call i64 @cotangent.shadow.common(ptr %old, i64 %size)
+  call void @llvm.memcpy.p0.p0.i64(ptr align 16 %new, ptr align 16 %old, i64 %common, i1 false)
+  br label %done
+
+done:
+  ret ptr %new
+}
+
+; Its reverse: the old block is dead after the reallocation, so its cotangents are those of the new one.
+define void @cotangent.shadow.realloc.reverse(ptr %old, ptr %new) #3 {
+entry:
+  %size.at = getelementptr i8, ptr %new, i64 -16
+  %size = load i64, ptr %size.at, align 8
+  %bits = ptrtoint ptr %old to i64
+  %active = icmp ult i64 %bits, 4611686018427387904
+  br i1 %active, label %copy, label %done
+
+copy:
+  %common = call i64 @cotangent.shadow.common(ptr %old, i64 %size)
+  call void @llvm.memcpy.p0.p0.i64(ptr align 16 %old, ptr align 16 %new, i64 %common, i1 false)
+  br label %done
+
+done:
+  call void @llvm.memset.p0.i64(ptr align 16 %new, i8 0, i64 %size, i1 false)
+  ret void
+}
+
+define i64 @cotangent.shadow.common(ptr %old, i64 %size) #3 {
+entry:
+  %size.at = getelementptr i8, ptr %old, i64 -16
+  %before = load i64, ptr %size.at, align 8
+  %less = icmp ult i64 %before, %size
+  %common = select i1 %less, i64 %before, i64 %size
+  ret i64 %common
+}
+
+; The shadow of a pointer that was loaded from memory: the word that its shadow memory holds, if it holds one.
+define ptr @cotangent.shadow(ptr %arena, ptr %primal, ptr %word) #4 {
+entry:
+  %known = icmp ne ptr %word, null
+  %shadow = select i1 %known, ptr %word, ptr inttoptr (i64 -9223372036854775808 to ptr)
+  ret ptr %shadow
+}
+
+; A pointer was called whose function has no derivative.
+define void @cotangent.no.derivative(ptr %function) #5 {
+entry:
+  %said = call i32 @puts(ptr @cotangent.says.no.derivative)
+  call void @abort()
+  unreachable
+}
+
+@cotangent.says.no.derivative = private unnamed_addr constant [63 x i8] c"cotangent: a function without a derivative was called indirect\00"
+
+attributes #0 = { nounwind allockind("alloc,uninitialized") allocsize(1) "alloc-family"="cotangent" }
+attributes #1 = { noinline cold nounwind }
+attributes #2 = { nounwind }
+attributes #3 = { nounwind }
+attributes #4 = { nounwind alwaysinline memory(none) }
+
+!0 = !{!"branch_weights", i32 2000, i32 1}
+attributes #5 = { noinline cold noreturn nounwind }
