@@ -63,7 +63,8 @@ pub fn classify<'m>(call: Value<'m>, engine: &Engine<'m>) -> Result<Callee<'m>, 
     if touches_nothing(call) || only_looks(call) || does_output(&name) {
         return Ok(Callee::Inactive);
     }
-    let help = "its code is not part of the program that the pass sees: give it a custom derivative, or declare it inactive";
+    let help =
+        "its code is not part of the program that the pass sees: give it a custom derivative, or declare it inactive";
     Err(Refusal::at(call, format!("a call of `{name}`"), help))
 }
 
@@ -75,7 +76,16 @@ fn of_intrinsic<'m>(call: Value<'m>, name: &str) -> Result<Callee<'m>, Refusal> 
     if ["memset", "memset.inline"].into_iter().any(base) {
         return Ok(Callee::Fill);
     }
-    if ["launder.invariant.group", "strip.invariant.group", "ptrmask", "ssa.copy", "ptr.annotation"].into_iter().any(base) {
+    if [
+        "launder.invariant.group",
+        "strip.invariant.group",
+        "ptrmask",
+        "ssa.copy",
+        "ptr.annotation",
+    ]
+    .into_iter()
+    .any(base)
+    {
         return Ok(Callee::Move);
     }
     const INACTIVE: [&str; 22] = [

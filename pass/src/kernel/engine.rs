@@ -95,10 +95,15 @@ impl<'m> Engine<'m> {
 
     /// What decides about landing pads in a derivative: as in the primal, or in any function of the module.
     pub fn personality(&self, f: Function<'m>) -> Value<'m> {
-        let own = f.personality().or_else(|| self.module.functions().find_map(|f| f.personality()));
+        let own = f
+            .personality()
+            .or_else(|| self.module.functions().find_map(|f| f.personality()));
         own.unwrap_or_else(|| {
             let name = "__gcc_personality_v0";
-            let declare = || self.module.add_function(name, self.module.context().function(self.module.context().int(32), &[]));
+            let declare = || {
+                self.module
+                    .add_function(name, self.module.context().function(self.module.context().int(32), &[]))
+            };
             self.module.function(name).unwrap_or_else(declare).value()
         })
     }
@@ -158,7 +163,9 @@ impl<'m> Engine<'m> {
         let plan = Plan::new(self, signature)?;
         let size = plan.frames.size(0);
         self.derivatives[id].frame_size = Some(size);
-        self.derivatives[id].size_global.set_initializer(self.module.context().int(64).int(size));
+        self.derivatives[id]
+            .size_global
+            .set_initializer(self.module.context().int(64).int(size));
         Sweep::emit(self, &plan, &self.derivatives[id]).map_err(|r| vec![r])?;
         let new = Augment::emit(self, &plan, &self.derivatives[id]).map_err(|r| vec![r])?;
         let declared = std::mem::replace(&mut self.derivatives[id].augmented, new);
@@ -179,7 +186,8 @@ impl<'m> Engine<'m> {
         super::reverse::edges::split_invokes(f);
         self.analyses.forget(f);
         if shape::is_irreducible(f, &self.analyses) {
-            f.run_passes("lower-switch,fix-irreducible").map_err(|e| vec![Refusal::of(&f.name(), e, "please report this")])?;
+            f.run_passes("lower-switch,fix-irreducible")
+                .map_err(|e| vec![Refusal::of(&f.name(), e, "please report this")])?;
             self.analyses.forget(f);
         }
         Ok(())
@@ -189,7 +197,12 @@ impl<'m> Engine<'m> {
     ///
     /// # Errors
     /// None: a function without a derivative is an error of the run that calls it.
-    pub fn dispatcher(&mut self, ty: Type<'m>, arguments: Vec<Argument>, result: Carries) -> Result<usize, Vec<Refusal>> {
+    pub fn dispatcher(
+        &mut self,
+        ty: Type<'m>,
+        arguments: Vec<Argument>,
+        result: Carries,
+    ) -> Result<usize, Vec<Refusal>> {
         if let Some(at) = self.dispatches.iter().position(|d| d.serves(ty, &arguments, result)) {
             return Ok(at);
         }
@@ -201,7 +214,10 @@ impl<'m> Engine<'m> {
         let candidates: Vec<_> = self.module.functions().filter(taken).collect();
         let mut cases = vec![];
         for function in candidates {
-            let signature = Signature { function, ..signature.clone() };
+            let signature = Signature {
+                function,
+                ..signature.clone()
+            };
             if let Ok(id) = self.derive(signature) {
                 cases.push((function, id));
             }
@@ -218,13 +234,19 @@ pub fn types<'m>(signature: &Signature<'m>, module: Mod<'m>) -> (Type<'m>, Type<
     let (params, result) = (ty.params(), ty.result());
     let with = |wanted: fn(&Argument) -> bool| {
         let both = params.iter().zip(&signature.arguments);
-        both.filter(move |(_, a)| wanted(a)).map(|(t, _)| *t).collect::<Vec<_>>()
+        both.filter(move |(_, a)| wanted(a))
+            .map(|(t, _)| *t)
+            .collect::<Vec<_>>()
     };
     let ends = [context.ptr(), context.ptr()];
     let mut forward = params.clone();
     forward.extend(with(|a| a.shadow));
     forward.extend(ends);
-    let given = if signature.result.pointers { context.structure(&[result, result]) } else { result };
+    let given = if signature.result.pointers {
+        context.structure(&[result, result])
+    } else {
+        result
+    };
     let mut back: Vec<_> = signature.result.floats.then_some(result).into_iter().collect();
     back.extend(ends);
     let cotangents = with(|a| a.cotangent);

@@ -10,9 +10,9 @@ pub mod planner;
 pub mod prepare;
 pub mod refusal;
 pub mod request;
-pub mod rules;
 pub mod reverse;
 pub mod root;
+pub mod rules;
 pub mod support;
 
 pub use planner::differentiate;

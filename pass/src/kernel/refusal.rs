@@ -14,14 +14,14 @@ pub struct Refusal {
     /// Column, from one.
     pub column: u32,
     /// What it is.
-    pub construct: String,
+    pub construct: Box<str>,
     /// What the user can do.
-    pub help: String,
+    pub help: Box<str>,
 }
 
 impl Refusal {
     /// A refusal of an instruction, located where it was written: in the innermost function it was inlined from.
-    pub fn at(instruction: Value<'_>, construct: impl Into<String>, help: impl Into<String>) -> Self {
+    pub fn at(instruction: Value<'_>, construct: impl Into<Box<str>>, help: impl Into<Box<str>>) -> Self {
         let location = instruction.location();
         let (line, column) = location.map_or((0, 0), |l| l.position());
         Self {
@@ -35,7 +35,7 @@ impl Refusal {
     }
 
     /// A refusal of a whole function.
-    pub fn of(function: &str, construct: impl Into<String>, help: impl Into<String>) -> Self {
+    pub fn of(function: &str, construct: impl Into<Box<str>>, help: impl Into<Box<str>>) -> Self {
         Self {
             function: function.into(),
             file: Default::default(),

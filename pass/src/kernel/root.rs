@@ -23,7 +23,11 @@ pub fn emit<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
         Mode::Combined => combined(engine, request),
         mode => {
             let help = "this build of the pass has no engine for them";
-            Err(vec![Refusal::of(&request.function.name(), format!("{mode:?} derivatives"), help)])
+            Err(vec![Refusal::of(
+                &request.function.name(),
+                format!("{mode:?} derivatives"),
+                help,
+            )])
         }
     }
 }
@@ -57,10 +61,20 @@ fn signature<'m>(request: &DiffRequest<'m>) -> Signature<'m> {
 /// The function to fill: the one that the module declares by that name, or a new one.
 fn entry<'m>(engine: &Engine<'m>, request: &DiffRequest<'m>, ty: Type<'m>) -> Result<Function<'m>, Refusal> {
     let module = engine.module();
-    let f = module.function(&request.entry).unwrap_or_else(|| module.add_function(&request.entry, ty));
+    let f = module
+        .function(&request.entry)
+        .unwrap_or_else(|| module.add_function(&request.entry, ty));
     if f.ty() != ty || !f.is_declaration() {
-        let what = format!("an entry `{}` of type {:?}, where {ty:?} follows from the request", request.entry, f.ty());
-        return Err(Refusal::of(&request.function.name(), what, "declare the derivative with the arguments it takes"));
+        let what = format!(
+            "an entry `{}` of type {:?}, where {ty:?} follows from the request",
+            request.entry,
+            f.ty()
+        );
+        return Err(Refusal::of(
+            &request.function.name(),
+            what,
+            "declare the derivative with the arguments it takes",
+        ));
     }
     Ok(f)
 }
@@ -81,7 +95,11 @@ fn combined<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
     let id = engine.derive(signature.clone())?;
     let context = engine.module().context();
     let (params, result) = (signature.function.ty().params(), signature.function.result());
-    let with: Vec<_> = params.iter().zip(&request.arguments).zip(&signature.arguments).collect();
+    let with: Vec<_> = params
+        .iter()
+        .zip(&request.arguments)
+        .zip(&signature.arguments)
+        .collect();
     let mut types = vec![];
     for ((ty, activity), _) in &with {
         types.push(**ty);
@@ -127,7 +145,11 @@ fn combined<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
     let y = forward(engine, f, &b, d.augmented, &arguments, arena);
     let mut back = vec![];
     if signature.result.floats {
-        back.push(if seeded { own.next().unwrap_or_else(|| one(result)) } else { one(result) });
+        back.push(if seeded {
+            own.next().unwrap_or_else(|| one(result))
+        } else {
+            one(result)
+        });
     }
     back.extend([frame, arena]);
     let cotangents = b.call(d.reverse, &back);
@@ -145,7 +167,9 @@ fn combined<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
         [one] => b.ret(Some(*one)),
         many => {
             let all = many.iter().enumerate();
-            b.ret(Some(all.fold(ty.poison(), |all, (k, v)| b.insert_value(all, *v, k as u32))))
+            b.ret(Some(
+                all.fold(ty.poison(), |all, (k, v)| b.insert_value(all, *v, k as u32)),
+            ))
         }
     };
     Ok(())

@@ -73,6 +73,15 @@ impl<'m> Mod<'m> {
         OwnedMod(unsafe { ct_copy_module(self.0, raw.as_ptr(), raw.len()) }, PhantomData)
     }
 
+    /// Takes over target and layout of another module: modules of different ones are not linked.
+    pub fn adopt_target(self, of: Mod<'_>) {
+        // SAFETY: both modules are live; LLVM copies the texts.
+        unsafe {
+            c::LLVMSetTarget(self.0, c::LLVMGetTarget(of.0));
+            c::LLVMSetDataLayout(self.0, c::LLVMGetDataLayoutStr(of.0));
+        }
+    }
+
     /// Runs passes, in the words of `opt -passes`.
     ///
     /// # Errors
@@ -256,7 +265,11 @@ pub fn parse_text<'c>(context: super::value::Context<'c>, text: &str) -> Result<
     // SAFETY: the context is live; the buffer is a copy, disposed of after parsing; the message is freed once.
     unsafe {
         let buffer = c::LLVMCreateMemoryBufferWithMemoryRangeCopy(text.as_ptr().cast(), text.len(), c"text".as_ptr());
+        // Compilers have LLVM drop the names of values; text cannot be read without them.
+        let discards = c::LLVMContextShouldDiscardValueNames(context.0);
+        c::LLVMContextSetDiscardValueNames(context.0, 0);
         let failed = llvm_sys::ir_reader::LLVMParseIRInContext2(context.0, buffer, &mut module, &mut error);
+        c::LLVMContextSetDiscardValueNames(context.0, discards);
         c::LLVMDisposeMemoryBuffer(buffer);
         match failed {
             0 => Ok(OwnedMod(module, PhantomData)),

@@ -63,11 +63,7 @@ fn size<'m>(i: Value<'m>, bytes: u32, count: Option<u32>, a: &Augment<'_, 'm>) -
     count.map_or(bytes, |count| a.b.mul(bytes, of(count)))
 }
 
-pub(super) fn forward_call<'m>(
-    construct: Construct<'m>,
-    i: Value<'m>,
-    a: &mut Augment<'_, 'm>,
-) -> Result<(), Refusal> {
+pub(super) fn forward_call<'m>(construct: Construct<'m>, i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<(), Refusal> {
     let shadow = match construct {
         Construct::Reallocate(block, bytes, count) => {
             let old = a.shadow(i.operand(block))?;

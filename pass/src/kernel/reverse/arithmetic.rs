@@ -10,18 +10,22 @@ use crate::kernel::Refusal;
 use crate::kernel::rules::{Applied, Class};
 use crate::llvm::Value;
 
-pub(super) fn classify<'m>(
-    i: Value<'m>,
-    rule: Applied<'m>,
-    plan: &Plan<'m>,
-) -> Result<Construct<'m>, Vec<Refusal>> {
+pub(super) fn classify<'m>(i: Value<'m>, rule: Applied<'m>, plan: &Plan<'m>) -> Result<Construct<'m>, Vec<Refusal>> {
     if rule.class() == Class::Unsupported {
         let help = "there is no rule for it; write it with other functions or give a custom derivative";
-        return Err(vec![Refusal::at(i, format!("the derivative of `{}`", rule.name()), help)]);
+        return Err(vec![Refusal::at(
+            i,
+            format!("the derivative of `{}`", rule.name()),
+            help,
+        )]);
     }
     let wanted = rule.operands().into_iter().enumerate();
     let active = !is_flat(rule) && wanted.into_iter().any(|(k, x)| rule.active(k) && plan.active(x));
-    Ok(if active { Construct::Arithmetic(rule) } else { Construct::Passive })
+    Ok(if active {
+        Construct::Arithmetic(rule)
+    } else {
+        Construct::Passive
+    })
 }
 
 /// The active operands.
@@ -56,7 +60,11 @@ pub(super) fn reverse<'m>(i: Value<'m>, rule: Applied<'m>, s: &mut Sweep<'_, 'm>
         let read = x.is_constant() || needs.contains(&Need::Primal(x));
         operands.push(if read { s.primal(x)? } else { x.ty().poison() });
     }
-    let result = if needs.contains(&Need::Primal(i)) { Some(s.primal(i)?) } else { None };
+    let result = if needs.contains(&Need::Primal(i)) {
+        Some(s.primal(i)?)
+    } else {
+        None
+    };
     let parts = rule.vjp(s.b, &operands, result, cotangent, &|k| wanted[k]);
     for (x, part) in rule.operands().into_iter().zip(parts) {
         if let Some(part) = part {

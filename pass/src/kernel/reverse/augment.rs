@@ -42,7 +42,11 @@ impl<'a, 'm> Augment<'a, 'm> {
     ///
     /// # Errors
     /// If something in it cannot be emitted.
-    pub fn emit(engine: &'a Engine<'m>, plan: &'a Plan<'m>, derivative: &Derivative<'m>) -> Result<Function<'m>, Refusal> {
+    pub fn emit(
+        engine: &'a Engine<'m>,
+        plan: &'a Plan<'m>,
+        derivative: &Derivative<'m>,
+    ) -> Result<Function<'m>, Refusal> {
         let primal = plan.function;
         let name = format!("cotangent.aug.{}", primal.name());
         let (function, pairs) = primal.clone_as(derivative.augmented.ty(), &name);
@@ -101,7 +105,9 @@ impl<'a, 'm> Augment<'a, 'm> {
     /// Emits what belongs to a block.
     fn block(&mut self, block: Block<'m>) -> Result<(), Refusal> {
         let copy = self.copies.get(&block.as_value()).and_then(|v| v.as_block());
-        let Some((copy, rest)) = copy.and_then(|c| Some((c, rest(c)?))) else { return Ok(()) };
+        let Some((copy, rest)) = copy.and_then(|c| Some((c, rest(c)?))) else {
+            return Ok(());
+        };
         // What belongs to the start of the block comes before its own instructions, in this order.
         let (phis, others): (Vec<Value<'m>>, Vec<_>) = block.instructions().partition(|i| i.is(Opcode::LLVMPHI));
         for i in &phis {
@@ -161,12 +167,18 @@ impl<'a, 'm> Augment<'a, 'm> {
     }
 
     fn record_predecessor(&self, block: Block<'m>, copy: Block<'m>, rest: Value<'m>) {
-        let Some(field) = self.field(self.plan.shape.region(block), Slot::Predecessor(block)) else { return };
+        let Some(field) = self.field(self.plan.shape.region(block), Slot::Predecessor(block)) else {
+            return;
+        };
         let number = self.engine.module().context().int(32);
         self.b.before(copy.first().unwrap_or(rest));
         let phi = self.b.phi(number);
         let order = self.plan.shape.predecessors(block);
-        let known: HashMap<_, _> = order.iter().enumerate().map(|(k, p)| (self.primal(p.as_value()), k)).collect();
+        let known: HashMap<_, _> = order
+            .iter()
+            .enumerate()
+            .map(|(k, p)| (self.primal(p.as_value()), k))
+            .collect();
         // Once per edge; ways from blocks that have no reverse have no number.
         for p in copy.predecessors() {
             let at = known.get(&p.as_value()).copied().unwrap_or(0);
@@ -233,9 +245,13 @@ impl<'a, 'm> Augment<'a, 'm> {
     fn close_phis(&mut self) -> Result<(), Refusal> {
         for block in &self.plan.shape.blocks {
             for i in block.instructions().take_while(|i| i.is(Opcode::LLVMPHI)) {
-                let Some(phi) = self.shadows.get(&i).copied() else { continue };
+                let Some(phi) = self.shadows.get(&i).copied() else {
+                    continue;
+                };
                 for (from, value) in i.incoming() {
-                    let Some(copy) = self.copies.get(&from.as_value()).and_then(|v| v.as_block()) else { continue };
+                    let Some(copy) = self.copies.get(&from.as_value()).and_then(|v| v.as_block()) else {
+                        continue;
+                    };
                     let side = match self.shadows.contains_key(&value) || value.is_constant() {
                         true => self.shadow(value)?,
                         // A side from a block without a reverse.
@@ -270,9 +286,17 @@ impl<'a, 'm> Augment<'a, 'm> {
             return Ok(self.engine.shadow_of_constant(v));
         }
         if v.is_instruction() {
-            return Err(Refusal::at(v, format!("the shadow of `{}`", v.text().trim()), "please report this"));
+            return Err(Refusal::at(
+                v,
+                format!("the shadow of `{}`", v.text().trim()),
+                "please report this",
+            ));
         }
-        Err(Refusal::of(&self.plan.function.name(), "a value without a shadow", "please report this"))
+        Err(Refusal::of(
+            &self.plan.function.name(),
+            "a value without a shadow",
+            "please report this",
+        ))
     }
 
     /// Says what the shadow of a value is.

@@ -13,8 +13,8 @@ use super::leaves::{Carries, Word, carries};
 use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
-use crate::kernel::engine::Engine;
 use crate::kernel::callee::{Callee, classify as kind_of};
+use crate::kernel::engine::Engine;
 use crate::kernel::rules::rule_of;
 use crate::llvm::{Opcode, Value};
 
@@ -39,7 +39,11 @@ pub(super) fn classify<'m>(
             if !result.any() && arguments.iter().all(|a| !a.shadow && !a.cotangent) {
                 return Ok(Construct::Passive);
             }
-            Construct::Call(engine.derive(Signature { function, arguments, result })?)
+            Construct::Call(engine.derive(Signature {
+                function,
+                arguments,
+                result,
+            })?)
         }
         Callee::Pointer => {
             let arguments: Vec<_> = i.arguments().into_iter().map(|x| plain_argument(x, plan)).collect();
@@ -102,7 +106,9 @@ fn called<'m>(construct: Construct<'m>, engine: &Engine<'m>) -> Option<Called<'m
 }
 
 pub(super) fn reserve<'m>(construct: Construct<'m>, i: Value<'m>, plan: &mut Plan<'m>, engine: &Engine<'m>) {
-    let Some(called) = called(construct, engine) else { return };
+    let Some(called) = called(construct, engine) else {
+        return;
+    };
     let region = plan.shape.region_of_value(i);
     match called.size {
         Some(size) => plan.frames.reserve(region, Slot::Callee(i), size, 16),
@@ -119,7 +125,9 @@ pub(super) fn needs<'m>(construct: Construct<'m>, i: Value<'m>, _: &Plan<'m>) ->
 }
 
 pub(super) fn forward<'m>(construct: Construct<'m>, i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<(), Refusal> {
-    let Some(called) = called(construct, a.engine) else { return Ok(()) };
+    let Some(called) = called(construct, a.engine) else {
+        return Ok(());
+    };
     let copy = a.primal(i);
     // The call's own place: everything for it comes before.
     a.b.before(copy);
@@ -145,7 +153,8 @@ pub(super) fn forward<'m>(construct: Construct<'m>, i: Value<'m>, a: &mut Augmen
     };
     let frame = match construct {
         Construct::Call(id) if a.plan.is_boxed(i) => {
-            let size = a.b.load(a.engine.module().context().int(64), a.engine.derivative(id).size_global);
+            let size =
+                a.b.load(a.engine.module().context().int(64), a.engine.derivative(id).size_global);
             let frame = a.b.call(a.engine.support("cotangent.alloc"), &[a.arena, size]);
             a.b.store(frame, field);
             frame
@@ -155,7 +164,13 @@ pub(super) fn forward<'m>(construct: Construct<'m>, i: Value<'m>, a: &mut Augmen
     };
     arguments.extend([frame, a.arena]);
     let new = if copy.is(Opcode::LLVMInvoke) {
-        a.b.invoke(ty, pointer, &arguments, copy.normal_destination(), copy.unwind_destination())
+        a.b.invoke(
+            ty,
+            pointer,
+            &arguments,
+            copy.normal_destination(),
+            copy.unwind_destination(),
+        )
     } else {
         a.b.call_value(ty, pointer, &arguments)
     };
@@ -182,7 +197,9 @@ pub(super) fn forward<'m>(construct: Construct<'m>, i: Value<'m>, a: &mut Augmen
 }
 
 pub(super) fn reverse<'m>(construct: Construct<'m>, i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(), Refusal> {
-    let Some(called) = called(construct, s.engine) else { return Ok(()) };
+    let Some(called) = called(construct, s.engine) else {
+        return Ok(());
+    };
     let mut arguments = vec![];
     if called.signature.result.floats {
         arguments.push(s.take(i));
@@ -190,7 +207,11 @@ pub(super) fn reverse<'m>(construct: Construct<'m>, i: Value<'m>, s: &mut Sweep<
     let region = s.plan.shape.region_of_value(i);
     let arena = s.arena;
     let field = s.field(region, Slot::Callee(i)).unwrap_or(arena);
-    let frame = if s.plan.is_boxed(i) { s.b.load(arena.ty(), field) } else { field };
+    let frame = if s.plan.is_boxed(i) {
+        s.b.load(arena.ty(), field)
+    } else {
+        field
+    };
     arguments.extend([frame, arena]);
     let back = match construct {
         Construct::Call(id) => s.b.call(s.engine.derivative(id).reverse, &arguments),
@@ -201,7 +222,11 @@ pub(super) fn reverse<'m>(construct: Construct<'m>, i: Value<'m>, s: &mut Sweep<
         }
         _ => return Ok(()),
     };
-    let with = i.arguments().into_iter().zip(&called.signature.arguments).filter(|(_, a)| a.cotangent);
+    let with = i
+        .arguments()
+        .into_iter()
+        .zip(&called.signature.arguments)
+        .filter(|(_, a)| a.cotangent);
     let with: Vec<_> = with.map(|(x, _)| x).collect();
     let one = with.len() == 1;
     for (k, x) in with.into_iter().enumerate() {

@@ -95,7 +95,11 @@ impl<'m> Construct<'m> {
             }
             LLVMIndirectBr | LLVMCallBr | LLVMVAArg | LLVMCleanupPad | LLVMCatchPad | LLVMCatchSwitch => {
                 let help = "write it without this construct";
-                return Err(vec![Refusal::at(i, format!("the instruction `{}`", i.text().trim()), help)]);
+                return Err(vec![Refusal::at(
+                    i,
+                    format!("the instruction `{}`", i.text().trim()),
+                    help,
+                )]);
             }
             LLVMPHI | LLVMSelect | LLVMExtractValue | LLVMInsertValue | LLVMFreeze | LLVMBitCast
             | LLVMAddrSpaceCast | LLVMGetElementPtr | LLVMIntToPtr | LLVMPtrToInt => moved(plan),
@@ -104,7 +108,11 @@ impl<'m> Construct<'m> {
                 Some(rule) => arithmetic::classify(i, rule, plan)?,
                 None if plan.carries(i).any() => {
                     let help = "the engine has no rule for it; write the computation in another way";
-                    return Err(vec![Refusal::at(i, format!("the instruction `{}`", i.text().trim()), help)]);
+                    return Err(vec![Refusal::at(
+                        i,
+                        format!("the instruction `{}`", i.text().trim()),
+                        help,
+                    )]);
                 }
                 None => Self::Passive,
             },

@@ -32,7 +32,11 @@ pub(super) fn forward_fill<'m>(_: Value<'m>, _: &mut Augment<'_, 'm>) -> Result<
 }
 
 pub(super) fn reverse_copy<'m>(i: Value<'m>, _: &mut Sweep<'_, 'm>) -> Result<(), Refusal> {
-    Err(Refusal::at(i, "a copy of memory of unknown content", "copy the values one by one"))
+    Err(Refusal::at(
+        i,
+        "a copy of memory of unknown content",
+        "copy the values one by one",
+    ))
 }
 
 pub(super) fn reverse_fill<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(), Refusal> {

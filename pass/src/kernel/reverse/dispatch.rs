@@ -88,4 +88,3 @@ impl<'m> Dispatch<'m> {
         }
     }
 }
-

@@ -28,7 +28,11 @@ fn split<'m>(invoke: Value<'m>, to: Block<'m>) {
     for phi in phis {
         b.before(phi);
         let new = b.phi(phi.ty());
-        let sides: Vec<_> = phi.incoming().into_iter().map(|(p, v)| (if p == from { between } else { p }, v)).collect();
+        let sides: Vec<_> = phi
+            .incoming()
+            .into_iter()
+            .map(|(p, v)| (if p == from { between } else { p }, v))
+            .collect();
         new.add_incoming(&sides);
         phi.replace_with(new);
         phi.erase();

@@ -68,7 +68,9 @@ pub fn carries(ty: Type<'_>, word: Word) -> Carries {
         TypeKind::LLVMVectorTypeKind | TypeKind::LLVMArrayTypeKind => carries(ty.element(), word),
         TypeKind::LLVMStructTypeKind => {
             let parts = ty.parts();
-            parts.into_iter().fold(Carries::default(), |all, part| all.or(carries(part, word)))
+            parts
+                .into_iter()
+                .fold(Carries::default(), |all, part| all.or(carries(part, word)))
         }
         _ => Carries::default(),
     }

@@ -94,7 +94,13 @@ impl<'m> Plan<'m> {
             targets: HashMap::new(),
             boxed: HashSet::new(),
         };
-        let live: Vec<_> = plan.shape.blocks.iter().copied().filter(|b| plan.shape.is_live(*b)).collect();
+        let live: Vec<_> = plan
+            .shape
+            .blocks
+            .iter()
+            .copied()
+            .filter(|b| plan.shape.is_live(*b))
+            .collect();
         let mut refusals = vec![];
         for i in live.iter().flat_map(|b| b.instructions()) {
             match Construct::of(i, &mut plan, engine) {
@@ -125,12 +131,14 @@ impl<'m> Plan<'m> {
             let header = self.shape.regions[region].header;
             if header.is_some_and(|h| self.shape.is_live(h)) {
                 self.frames.reserve(region, Slot::Previous, 8, 8);
-                self.frames.reserve(self.shape.regions[region].parent, Slot::Last(region), 8, 8);
+                self.frames
+                    .reserve(self.shape.regions[region].parent, Slot::Last(region), 8, 8);
             }
         }
         for block in live {
             if self.shape.predecessors(*block).len() > 1 {
-                self.frames.reserve(self.shape.region(*block), Slot::Predecessor(*block), 4, 4);
+                self.frames
+                    .reserve(self.shape.region(*block), Slot::Predecessor(*block), 4, 4);
             }
         }
     }
@@ -181,9 +189,15 @@ impl<'m> Plan<'m> {
             }
             Opcode::LLVMPHI => {
                 let mut sides = v.incoming().into_iter().filter(|(_, x)| *x != v);
-                let Some((_, first)) = sides.next() else { return Target::Unknown };
+                let Some((_, first)) = sides.next() else {
+                    return Target::Unknown;
+                };
                 let first = self.target(first);
-                if sides.all(|(_, x)| self.target(x) == first) { first } else { Target::Unknown }
+                if sides.all(|(_, x)| self.target(x) == first) {
+                    first
+                } else {
+                    Target::Unknown
+                }
             }
             Opcode::LLVMCall | Opcode::LLVMInvoke => match self.constructs.get(&v) {
                 Some(Construct::Allocate { .. } | Construct::Reallocate { .. }) => Target::Active,
@@ -252,11 +266,14 @@ impl<'m> Plan<'m> {
         if v.is_constant() || self.places.contains_key(&need) {
             return;
         }
-        if let Need::Shadow(v) = need {
-            if self.frames.offset(self.shape.region_of_value(v), Slot::Memory(v)).is_some() {
-                self.places.insert(need, Place::Memory);
-                return;
-            }
+        if let Need::Shadow(v) = need
+            && self
+                .frames
+                .offset(self.shape.region_of_value(v), Slot::Memory(v))
+                .is_some()
+        {
+            self.places.insert(need, Place::Memory);
+            return;
         }
         let (_, again) = self.cost(need, chain);
         if again {
@@ -306,7 +323,8 @@ impl<'m> Plan<'m> {
             Need::Shadow(v) => Slot::Shadow(v),
         };
         let (size, alignment) = (self.module.size(v.ty()), self.module.alignment(v.ty()));
-        self.frames.reserve(self.shape.region_of_value(v), slot, size, alignment.into());
+        self.frames
+            .reserve(self.shape.region_of_value(v), slot, size, alignment.into());
         self.places.insert(need, Place::Field);
     }
 

@@ -72,7 +72,11 @@ impl<'m> Shape<'m> {
             }
             if let Some(pad) = block.instructions().find(|i| i.is(Opcode::LLVMLandingPad)) {
                 let help = "let the panic or exception leave the differentiated function, or catch it around the call";
-                return Err(Refusal::at(pad, "a caught panic or exception that comes back to normal flow", help));
+                return Err(Refusal::at(
+                    pad,
+                    "a caught panic or exception that comes back to normal flow",
+                    help,
+                ));
             }
             let mut from: Vec<Block<'m>> = vec![];
             for p in block.predecessors() {

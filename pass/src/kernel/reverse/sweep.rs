@@ -60,7 +60,12 @@ impl<'a, 'm> Sweep<'a, 'm> {
         let (b, places) = (Builder::new(context), Builder::new(context));
         let entry = function.append_block("entry");
         places.at_end(entry);
-        let frames = plan.shape.regions.iter().map(|_| places.alloca(context.ptr())).collect();
+        let frames = plan
+            .shape
+            .regions
+            .iter()
+            .map(|_| places.alloca(context.ptr()))
+            .collect();
         let mut s = Sweep {
             plan,
             b: &b,
@@ -77,7 +82,13 @@ impl<'a, 'm> Sweep<'a, 'm> {
             frames_here: HashMap::new(),
         };
         s.places.store(frame, s.frames[0]);
-        let live: Vec<_> = plan.shape.blocks.iter().copied().filter(|b| plan.shape.is_live(*b)).collect();
+        let live: Vec<_> = plan
+            .shape
+            .blocks
+            .iter()
+            .copied()
+            .filter(|b| plan.shape.is_live(*b))
+            .collect();
         for block in live.iter().rev() {
             s.starts.insert(*block, function.append_block(&block.name()));
         }
@@ -127,7 +138,11 @@ impl<'a, 'm> Sweep<'a, 'm> {
             }
         }
         let phis: Vec<_> = instructions.into_iter().filter(|i| i.is(Opcode::LLVMPHI)).collect();
-        let phis: Vec<_> = phis.into_iter().filter(|i| self.plan.active(*i)).map(|i| (i, self.take(i))).collect();
+        let phis: Vec<_> = phis
+            .into_iter()
+            .filter(|i| self.plan.active(*i))
+            .map(|i| (i, self.take(i)))
+            .collect();
         let predecessors = self.plan.shape.predecessors(block).to_vec();
         if predecessors.is_empty() {
             self.end();
@@ -141,7 +156,11 @@ impl<'a, 'm> Sweep<'a, 'm> {
         let from = self.b.block();
         let mut edges = vec![];
         for p in predecessors {
-            let edge = if taken.is_some() { self.function.append_block("edge") } else { from };
+            let edge = if taken.is_some() {
+                self.function.append_block("edge")
+            } else {
+                from
+            };
             self.b.at_end(edge);
             self.forget();
             self.cross(block, p);
@@ -164,7 +183,9 @@ impl<'a, 'm> Sweep<'a, 'm> {
         if let [one, zero] = [to[to.len() - 1], to[0]]
             && to.len() == 2
         {
-            let first = self.b.icmp(crate::llvm::IntPredicate::LLVMIntEQ, taken, taken.ty().zero());
+            let first = self
+                .b
+                .icmp(crate::llvm::IntPredicate::LLVMIntEQ, taken, taken.ty().zero());
             self.b.cond_br(first, zero, one);
             return;
         }
@@ -246,7 +267,11 @@ impl<'a, 'm> Sweep<'a, 'm> {
     /// # Errors
     /// If the plan did not foresee it.
     pub fn primal(&mut self, v: Value<'m>) -> Result<Value<'m>, Refusal> {
-        if v.is_constant() { Ok(v) } else { self.get(Need::Primal(v)) }
+        if v.is_constant() {
+            Ok(v)
+        } else {
+            self.get(Need::Primal(v))
+        }
     }
 
     /// The shadow of a value.
@@ -254,7 +279,11 @@ impl<'a, 'm> Sweep<'a, 'm> {
     /// # Errors
     /// If the plan did not foresee it.
     pub fn shadow(&mut self, v: Value<'m>) -> Result<Value<'m>, Refusal> {
-        if v.is_constant() { Ok(self.engine.shadow_of_constant(v)) } else { self.get(Need::Shadow(v)) }
+        if v.is_constant() {
+            Ok(self.engine.shadow_of_constant(v))
+        } else {
+            self.get(Need::Shadow(v))
+        }
     }
 
     fn get(&mut self, need: Need<'m>) -> Result<Value<'m>, Refusal> {
@@ -346,7 +375,12 @@ impl<'a, 'm> Sweep<'a, 'm> {
 
     /// Returns the cotangents of the arguments.
     fn end(&mut self) {
-        let arguments = self.plan.function.params().into_iter().zip(&self.plan.signature.arguments);
+        let arguments = self
+            .plan
+            .function
+            .params()
+            .into_iter()
+            .zip(&self.plan.signature.arguments);
         let wanted: Vec<_> = arguments.filter(|(_, a)| a.cotangent).map(|(v, _)| v).collect();
         let cotangents: Vec<_> = wanted.into_iter().map(|v| self.take(v)).collect();
         let result = self.function.result();
@@ -354,7 +388,10 @@ impl<'a, 'm> Sweep<'a, 'm> {
             [] => drop(self.b.ret(None)),
             [one] => drop(self.b.ret(Some(*one))),
             many => {
-                let all = many.iter().enumerate().fold(result.poison(), |all, (k, c)| self.b.insert_value(all, *c, k as u32));
+                let all = many
+                    .iter()
+                    .enumerate()
+                    .fold(result.poison(), |all, (k, c)| self.b.insert_value(all, *c, k as u32));
                 self.b.ret(Some(all));
             }
         }

@@ -13,9 +13,13 @@ pub fn link(module: Mod<'_>) -> Result<(), String> {
         return Ok(());
     }
     for text in TEXTS {
-        parse_text(module.context(), text)?.link_into(module)?;
+        let own = parse_text(module.context(), text)?;
+        own.module().adopt_target(module);
+        own.link_into(module)?;
     }
-    let ours = module.functions().filter(|f| f.name().starts_with("cotangent.") && !f.is_declaration());
+    let ours = module
+        .functions()
+        .filter(|f| f.name().starts_with("cotangent.") && !f.is_declaration());
     for f in ours {
         f.set_linkage(Linkage::LLVMInternalLinkage);
     }
