@@ -8,3 +8,4 @@ pub mod kernel;
 pub mod llvm;
 pub mod plugin;
 pub mod raise;
+mod weave;

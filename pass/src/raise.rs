@@ -1,13 +1,14 @@
-//! From the bitcode of a link to the programs of its requests.
+//! From the bitcode of a link to what becomes of its requests: programs over tensors, and derivatives of kernels.
 
 use crate::capture::Bitcode;
 use crate::llvm::{Context, Locations, Module};
+use crate::weave::{self, Assembly, KERNEL_MARKER, Kernel};
 use cotangent_graph::ir::Loc;
-use cotangent_graph::program::{Artifact, Refusal};
+use cotangent_graph::program::{Artifact, Refusal, Tree};
 use cotangent_graph::specialize::check;
 use cotangent_raise::archive::Archive;
 use cotangent_raise::code::{Func, Global, Loader, Signature, Symbol};
-use cotangent_raise::explore;
+use cotangent_raise::explore::{self, Request};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -24,6 +25,8 @@ pub struct Raised {
     pub artifact: Artifact,
     /// Every place that cannot be raised, of all functions.
     pub refusals: Vec<Refusal>,
+    /// The derivatives of kernels, an object to link.
+    pub native: Option<Vec<u8>>,
 }
 
 /// Raises every request of a program.
@@ -45,20 +48,66 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
     let context = Context::new();
     let library = Library::new(&context, bitcode);
     let mut raised = Raised::default();
-    let programs = &mut raised.artifact.programs;
-    for thunk in library.requesting()? {
-        let request = explore::find_request(&thunk, &library).map_err(|why| format!("`{thunk}`: {why}"))?;
-        if programs.iter().any(|p| p.key == request.key) {
+    let mut assembly = Assembly::new(&context, bitcode);
+    let mut kernels: Vec<Kernel> = Vec::new();
+    let mut requests: Vec<(Request, bool)> = Vec::new();
+    for (thunk, request) in requests_of(&library, MARKER)? {
+        if requests.iter().any(|(r, _)| r.key == request.key) {
             continue; // One instance of a generic function in several crates.
         }
-        let program = explore::raise(&request, &library);
-        let underivable = check(&program, &selected(&program.description));
-        for r in explore::refusals(&program.tree).into_iter().chain(underivable) {
-            raised.refusals.push(Refusal {
-                message: format!("cannot differentiate `{}`: {}", short(&program.key), r.message),
-                at: r.at,
-            });
+        let shim = assembly.add(&request.shim).map_err(|why| format!("`{thunk}`: {why}"))?;
+        requests.push((request, shim.is_some()));
+    }
+    let markers = requests_of(&library, KERNEL_MARKER)?;
+    let has_kernels = !markers.is_empty();
+    for (thunk, request) in markers {
+        let (Some(shim), Some(mode)) = (assembly.add(&request.shim)?, request.mode) else {
+            continue;
+        };
+        let thunk = weave::name_of(&thunk);
+        match kernels.iter_mut().find(|k| k.key == request.key) {
+            Some(kernel) => {
+                kernel.modes |= mode;
+                kernel.thunks.push(thunk);
+            }
+            None => kernels.push(Kernel {
+                key: request.key,
+                shim,
+                modes: mode,
+                thunks: vec![thunk],
+            }),
         }
+    }
+    let woven = weave::weave(assembly, &kernels)?;
+    raised.native = woven.object;
+    let programs = &mut raised.artifact.programs;
+    for (request, is_kernel) in &requests {
+        let asked = kernels.iter().any(|k| k.key == request.key);
+        let refused = woven
+            .refused
+            .iter()
+            .find(|(key, _)| *key == request.key)
+            .map(|(_, why)| why);
+        if *is_kernel && refused.is_none() && (asked || has_kernels) {
+            continue; // Its derivatives are native, or nobody wants any.
+        }
+        let mut program = explore::raise(request, &library);
+        let name = short(&program.key);
+        let underivable = check(&program, &selected(&program.description));
+        let found = explore::refusals(&program.tree).into_iter().chain(underivable);
+        let mut found: Vec<_> = found
+            .map(|r| Refusal {
+                message: format!("cannot differentiate `{name}`: {}", r.message),
+                at: r.at,
+            })
+            .collect();
+        if let Some(why) = refused.filter(|_| !found.is_empty()) {
+            // The evaluator takes functions of plain numbers, too; of those that it does not, the engine knows better why.
+            found = why.iter().map(|r| r.for_users(name)).collect();
+            program.tree = Tree::Refused(found.clone());
+            program.leaves.clear();
+        }
+        raised.refusals.extend(found);
         programs.push(program);
     }
     let growing = programs
@@ -73,6 +122,15 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
         Some(failure) => Err(failure),
         None => Ok(raised),
     }
+}
+
+/// The requests that call a marker, each with the function that it stands in.
+fn requests_of(library: &Library<'_>, marker: &str) -> Result<Vec<(Symbol, Request)>, String> {
+    let read = |thunk: Symbol| {
+        let request = explore::find_request(&thunk, library).map_err(|why| format!("`{thunk}`: {why}"))?;
+        Ok((thunk, request))
+    };
+    library.requesting(marker)?.into_iter().map(read).collect()
 }
 
 /// Positions of the parameters that are differentiated for.
@@ -121,10 +179,10 @@ impl<'c> Library<'c> {
         }
     }
 
-    /// The functions without parameters that call the marker, directly or through functions that pass their own
+    /// The functions without parameters that call a marker, directly or through functions that pass their own
     /// parameters on to it.
-    fn requesting(&self) -> Result<Vec<Symbol>, String> {
-        let (mut thunks, mut callees, mut next) = (vec![], vec![Symbol::from(MARKER)], 0);
+    fn requesting(&self, marker: &str) -> Result<Vec<Symbol>, String> {
+        let (mut thunks, mut callees, mut next) = (vec![], vec![Symbol::from(marker)], 0);
         while let Some(callee) = callees.get(next).cloned() {
             next += 1;
             let (own, name) = match callee.split_once('!') {

@@ -22,6 +22,8 @@ pub struct Request {
     pub description: String,
     /// Symbol of the shim.
     pub shim: Symbol,
+    /// Which derivative of a kernel is asked for, as one bit; nothing in a request for a program.
+    pub mode: Option<u32>,
 }
 
 /// Where an evaluation ended.

@@ -75,8 +75,8 @@ impl Eval<'_> {
                      the operation of `tch`",
                 );
             }
-            "cotangent_request" if self.seeks_request => return self.read_request(&args),
-            "cotangent_request" => {
+            "cotangent_request" | "cotangent_kernel" if self.seeks_request => return self.read_request(&args),
+            "cotangent_request" | "cotangent_kernel" => {
                 return self.refuse(
                     "it asks for a derivative of another function: nested differentiation of tensor functions is not \
                      supported yet; call the function itself",
@@ -99,7 +99,7 @@ impl Eval<'_> {
         ))
     }
 
-    /// The marker: description, instance, shim.
+    /// A marker: description, instance, shim; of a kernel also what is asked for.
     fn read_request(&mut self, args: &[Val]) -> Flow<Val> {
         let description = self.text(&args[0], &args[1])?;
         let instance = self.text(&args[2], &args[3])?;
@@ -113,6 +113,10 @@ impl Eval<'_> {
         let Ok(json) = serde_json::from_str::<serde_json::Value>(&description) else {
             return self.refuse("the description is not JSON");
         };
+        let mode = match args.get(5) {
+            Some(mode) => Some(self.number(mode)? as u32),
+            None => None,
+        };
         let name = json["name"].as_str().unwrap_or_default();
         self.request = Some(Request {
             key: if instance.is_empty() {
@@ -122,6 +126,7 @@ impl Eval<'_> {
             },
             description,
             shim: shim.clone(),
+            mode,
         });
         Err(Stop::Replay)
     }

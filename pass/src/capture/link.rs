@@ -41,12 +41,12 @@ pub fn link(arguments: Vec<OsString>, state: &State, refused: Refused, raise: &R
     let bitcode = Bitcode::collect(command.inputs()).map_err(other("cannot read bitcode"))?;
     let tools = Tools::find().map_err(|error| Failure::Other(error.to_string()))?;
     if !may_request(&bitcode)? {
-        return native(&command, None, &tools, state);
+        return native(&command, &[], &tools, state);
     }
     let tool = tool_identity().map_err(other("cannot examine the tool itself"))?;
-    let bytes = make_artifact(&bitcode, &tool, state, refused, raise)?;
-    let object = store(&bytes, &command.output, &tool, state).map_err(other("cannot write the artifact"))?;
-    native(&command, Some(&object), &tools, state)
+    let made = make_artifact(&bitcode, &tool, state, refused, raise)?;
+    let objects = store(&made, &command.output, &tool, state).map_err(other("cannot write the artifact"))?;
+    native(&command, &objects, &tools, state)
 }
 
 /// Whether a program contains the runtime, and so may contain requests.
@@ -64,42 +64,62 @@ fn may_request(bitcode: &Bitcode) -> Result<bool, Failure> {
     Ok(false)
 }
 
-/// The artifact for the bitcode: from the cache if the same bitcode was raised before by the same tool.
+/// What is linked with a program.
+struct Made {
+    /// The artifact.
+    artifact: Vec<u8>,
+    /// Derivatives of kernels: an object; empty if there are none.
+    native: Vec<u8>,
+}
+
+/// What is linked with a program: from the cache if the same bitcode was raised before by the same tool.
 fn make_artifact(
     bitcode: &Bitcode,
     tool: &str,
     state: &State,
     refused: Refused,
     raise: &Raise,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Made, Failure> {
     let hash = bitcode.hash(tool).map_err(other("cannot read bitcode"))?;
     let cached = state.cached(&hash);
-    if let Ok(bytes) = std::fs::read(&cached)
-        && artifact::decode(&bytes).is_ok()
+    let kernels = cached.with_extension("o");
+    if let (Ok(artifact), Ok(native)) = (std::fs::read(&cached), std::fs::read(&kernels))
+        && artifact::decode(&artifact).is_ok()
     {
-        return Ok(bytes);
+        return Ok(Made { artifact, native });
     }
     let raised = raise(bitcode).map_err(Failure::Other)?;
-    let bytes = artifact::encode(&raised.artifact);
+    let made = Made {
+        artifact: artifact::encode(&raised.artifact),
+        native: raised.native.unwrap_or_default(),
+    };
     if raised.refusals.is_empty() {
-        write(&cached, &bytes).map_err(other("cannot write the cache"))?;
+        let written = write(&kernels, &made.native).and_then(|()| write(&cached, &made.artifact));
+        written.map_err(other("cannot write the cache"))?;
     } else if refused == Refused::Fail {
         return Err(Failure::Refused(raised.refusals));
     }
-    Ok(bytes)
+    Ok(made)
 }
 
-/// Writes the artifact where `explain` and `emit` find it, and as an object to link; returns the object's path.
-fn store(bytes: &[u8], output: &Path, tool: &str, state: &State) -> io::Result<std::path::PathBuf> {
+/// Writes the artifact where `explain` and `emit` find it, and all as objects to link; returns the objects' paths.
+fn store(made: &Made, output: &Path, tool: &str, state: &State) -> io::Result<Vec<std::path::PathBuf>> {
     let file = state.artifact(output);
-    write(&file, bytes)?;
+    write(&file, &made.artifact)?;
     state.record(&LinkRecord {
         output: output.to_owned(),
         tool: tool.to_owned(),
     })?;
-    let object = file.with_extension("o");
-    write(&object, &embed::object_with(bytes, embed::Visibility::Program)?)?;
-    Ok(object)
+    let mut objects = vec![file.with_extension("o")];
+    write(
+        &objects[0],
+        &embed::object_with(&made.artifact, embed::Visibility::Program)?,
+    )?;
+    if !made.native.is_empty() {
+        objects.push(file.with_extension("kernels.o"));
+        write(&objects[1], &made.native)?;
+    }
+    Ok(objects)
 }
 
 /// Writes a file whole or not at all: links run side by side.
@@ -114,14 +134,19 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Compiles the bitcode and links it.
-fn native(command: &LinkCommand, artifact: Option<&Path>, tools: &Tools, state: &State) -> Result<ExitStatus, Failure> {
+fn native(
+    command: &LinkCommand,
+    objects: &[std::path::PathBuf],
+    tools: &Tools,
+    state: &State,
+) -> Result<ExitStatus, Failure> {
     let mut arguments: Vec<OsString> = command
         .arguments
         .iter()
         .filter(|a| !chooses_linker(a))
         .cloned()
         .collect();
-    arguments.extend(artifact.map(Into::into));
+    arguments.extend(objects.iter().map(Into::into));
     let mut linker = OsString::from("--ld-path=");
     linker.push(&tools.lld);
     let mut cache = OsString::from("-Wl,--thinlto-cache-dir=");

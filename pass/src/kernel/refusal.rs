@@ -1,6 +1,7 @@
 //! Why a function is not differentiated, and where.
 
-use crate::llvm::Value;
+use crate::llvm::{Value, demangle};
+use std::path::Path;
 
 /// A construct without a derivative that the engine could vouch for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -43,6 +44,29 @@ impl Refusal {
             column: 0,
             construct: construct.into(),
             help: help.into(),
+        }
+    }
+
+    /// The refusal as users read it, with the function that they asked for.
+    pub fn for_users(&self, asked: &str) -> cotangent_graph::program::Refusal {
+        let inner = match demangle(&self.function) {
+            name if name.is_empty() || name.contains(asked) => String::new(),
+            name => format!(" in `{name}`"),
+        };
+        let help = if self.help.is_empty() {
+            String::new()
+        } else {
+            format!("; {}", self.help)
+        };
+        let file = Path::new(&self.file.0).join(&self.file.1);
+        let at = cotangent_graph::ir::Loc {
+            file: file.to_string_lossy().into_owned(),
+            line: self.line,
+            column: self.column,
+        };
+        cotangent_graph::program::Refusal {
+            message: format!("cannot differentiate `{asked}`: {}{inner}{help}", self.construct),
+            at: if self.line == 0 { vec![] } else { vec![at] },
         }
     }
 }

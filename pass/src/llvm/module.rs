@@ -30,6 +30,13 @@ impl Context {
     }
 }
 
+impl Context {
+    /// The context, for modules that are worked on in place.
+    pub(crate) fn handle(&self) -> super::value::Context<'_> {
+        super::value::Context(self.0, PhantomData)
+    }
+}
+
 impl Drop for Context {
     fn drop(&mut self) {
         // SAFETY: made by `new`; modules borrow the context and so are gone.

@@ -218,6 +218,16 @@ impl<'m> Value<'m> {
     }
 }
 
+impl<'m> Type<'m> {
+    /// A constant array of elements of the type.
+    pub fn const_array(self, elements: &[Value<'m>]) -> Value<'m> {
+        let mut raw: Vec<_> = elements.iter().map(|v| v.0).collect();
+        // SAFETY: the elements are constants of the type, passed with their number.
+        let raw = unsafe { c::LLVMConstArray2(self.0, raw.as_mut_ptr(), raw.len() as u64) };
+        Value(raw, PhantomData)
+    }
+}
+
 impl<'m> Block<'m> {
     /// Lets the merges at the start of the block name another predecessor.
     pub fn replace_predecessor(self, before: Block<'m>, after: Block<'m>) {
@@ -256,15 +266,15 @@ pub fn demangle(name: &str) -> String {
     }
 }
 
-/// Parses the text form of a module.
+/// Parses the text form or the bitcode of a module.
 ///
 /// # Errors
-/// What is wrong with the text, in LLVM's words.
-pub fn parse_text<'c>(context: super::value::Context<'c>, text: &str) -> Result<OwnedMod<'c>, String> {
+/// What is wrong with it, in LLVM's words.
+pub fn parse<'c>(context: super::value::Context<'c>, text: &[u8]) -> Result<OwnedMod<'c>, String> {
     let (mut module, mut error) = (std::ptr::null_mut(), std::ptr::null_mut());
     // SAFETY: the context is live; the buffer is a copy, disposed of after parsing; the message is freed once.
     unsafe {
-        let buffer = c::LLVMCreateMemoryBufferWithMemoryRangeCopy(text.as_ptr().cast(), text.len(), c"text".as_ptr());
+        let buffer = c::LLVMCreateMemoryBufferWithMemoryRangeCopy(text.as_ptr().cast(), text.len(), c"module".as_ptr());
         // Compilers have LLVM drop the names of values; text cannot be read without them.
         let discards = c::LLVMContextShouldDiscardValueNames(context.0);
         c::LLVMContextSetDiscardValueNames(context.0, 0);
@@ -275,5 +285,25 @@ pub fn parse_text<'c>(context: super::value::Context<'c>, text: &str) -> Result<
             0 => Ok(OwnedMod(module, PhantomData)),
             _ => Err(message(error)),
         }
+    }
+}
+
+/// Parses the text form of a module.
+///
+/// # Errors
+/// What is wrong with the text, in LLVM's words.
+pub fn parse_text<'c>(context: super::value::Context<'c>, text: &str) -> Result<OwnedMod<'c>, String> {
+    parse(context, text.as_bytes())
+}
+
+/// An empty module like another one: the same target and layout of data.
+pub fn empty_like<'c>(module: Mod<'_>, context: super::value::Context<'c>, name: &str) -> OwnedMod<'c> {
+    let name = c_string(name);
+    // SAFETY: the module is live; its target and layout are copied.
+    unsafe {
+        let new = c::LLVMModuleCreateWithNameInContext(name.as_ptr(), context.0);
+        c::LLVMSetTarget(new, c::LLVMGetTarget(module.0));
+        c::LLVMSetDataLayout(new, c::LLVMGetDataLayoutStr(module.0));
+        OwnedMod(new, PhantomData)
     }
 }

@@ -35,6 +35,7 @@ impl<'m> Requests<'m> {
                 result_active: asked.result_active,
                 primal_result: asked.primal_result,
                 seed_argument: false,
+                arena_argument: false,
                 entry: format!("cotangent.{word}.{}.{}", self.all.len(), asked.function.name()),
             });
             self.all.len() - 1

@@ -9,34 +9,42 @@ use crate::llvm::{Function, Mod, Type, Value};
 use std::collections::HashSet;
 
 /// What is reached.
-pub(super) struct Reached<'m> {
+pub(crate) struct Reached<'m> {
     /// Functions with their bodies, constants with their values, and aliases of these.
-    pub(super) definitions: Vec<Value<'m>>,
+    pub(crate) definitions: Vec<Value<'m>>,
+    /// What is known by name only: what the module declares, and what is not to be followed.
+    pub(crate) names: Vec<Value<'m>>,
     /// Those functions that are reached only because an indirect call might call them.
-    pub(super) candidates: Vec<Function<'m>>,
+    pub(crate) candidates: Vec<Function<'m>>,
 }
 
-/// What the functions reach.
-pub(super) fn of<'m>(program: Mod<'m>, roots: &[Function<'m>]) -> Reached<'m> {
-    let mut walk = Walk::default();
+/// What the functions reach, of that which is to be followed.
+pub(crate) fn of<'m>(program: Mod<'m>, roots: &[Value<'m>], follow: &dyn Fn(Value<'m>) -> bool) -> Reached<'m> {
+    let mut walk = Walk {
+        follow,
+        seen: HashSet::new(),
+        work: Vec::new(),
+        definitions: Vec::new(),
+        names: Vec::new(),
+        indirect: HashSet::new(),
+    };
     for root in roots {
-        walk.visit(root.value());
+        walk.visit(*root);
     }
     let mut candidates = Vec::new();
     loop {
         while let Some(next) = walk.work.pop() {
-            walk.follow(next);
+            walk.step(next);
         }
         let might = |f: &Function<'m>| {
-            walk.indirect.contains(&f.ty())
-                && !walk.seen.contains(&f.value())
-                && !f.is_declaration()
-                && f.is_address_taken()
+            let called = walk.indirect.contains(&f.ty()) && !walk.seen.contains(&f.value());
+            called && !f.is_declaration() && f.is_address_taken() && follow(f.value())
         };
         let more: Vec<_> = program.functions().filter(might).collect();
         if more.is_empty() {
             return Reached {
                 definitions: walk.definitions,
+                names: walk.names,
                 candidates,
             };
         }
@@ -47,36 +55,41 @@ pub(super) fn of<'m>(program: Mod<'m>, roots: &[Function<'m>]) -> Reached<'m> {
     }
 }
 
-#[derive(Default)]
-struct Walk<'m> {
+struct Walk<'m, 'f> {
+    follow: &'f dyn Fn(Value<'m>) -> bool,
     seen: HashSet<Value<'m>>,
     work: Vec<Value<'m>>,
     definitions: Vec<Value<'m>>,
+    names: Vec<Value<'m>>,
     /// Types of functions that are called through pointers.
     indirect: HashSet<Type<'m>>,
 }
 
-impl<'m> Walk<'m> {
+impl<'m> Walk<'m, '_> {
     fn visit(&mut self, v: Value<'m>) {
         if v.is_constant() && self.seen.insert(v) {
             self.work.push(v);
         }
     }
 
-    fn follow(&mut self, v: Value<'m>) {
+    fn step(&mut self, v: Value<'m>) {
         if let Some(aliasee) = v.aliasee() {
             self.definitions.push(v);
             self.visit(aliasee);
         } else if let Some(f) = v.as_function() {
-            if !f.is_declaration() && !v.is_interposable() {
+            if !f.is_declaration() && !v.is_interposable() && (self.follow)(v) {
                 self.definitions.push(v);
                 self.body(f);
+            } else {
+                self.names.push(v);
             }
         } else if v.is_global() {
-            let kept = v.is_global_constant() && !v.is_interposable();
+            let kept = v.is_global_constant() && !v.is_interposable() && (self.follow)(v);
             if let Some(value) = v.initializer().filter(|_| kept) {
                 self.definitions.push(v);
                 self.visit(value);
+            } else {
+                self.names.push(v);
             }
         } else {
             v.operands().for_each(|o| self.visit(o));

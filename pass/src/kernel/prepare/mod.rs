@@ -7,14 +7,14 @@
 //! * [`Work::put_back`] links the derivatives into the program. The copies are declarations by then, so that derivatives
 //!   call the program's own functions and read its own globals.
 
-mod closure;
-mod optimise;
+pub(crate) mod closure;
+pub(crate) mod optimise;
 
 use super::DiffRequest;
 use crate::llvm::{Function, Linkage, Mod, OwnedMod, Value};
 
 /// What code generation and checkers want to know of each function: derivatives are compiled as their primals are.
-const INHERITED: [&str; 9] = [
+pub(crate) const INHERITED: [&str; 9] = [
     "target-cpu",
     "target-features",
     "tune-cpu",
@@ -39,7 +39,8 @@ impl<'c> Work<'c> {
     /// Copies what some functions of a program reach. Globals that have no name get one.
     pub fn extract(program: Mod<'c>, roots: &[Function<'c>]) -> Work<'c> {
         name_all(program);
-        let reached = closure::of(program, roots);
+        let from: Vec<_> = roots.iter().map(|f| f.value()).collect();
+        let reached = closure::of(program, &from, &|_| true);
         let copies: Vec<String> = reached.definitions.iter().map(|v| v.name()).collect();
         let work = Work {
             owned: program.copy_of(&reached.definitions),
@@ -93,7 +94,8 @@ impl<'c> Work<'c> {
     pub fn optimise_derivatives(&self, requests: &[DiffRequest<'_>]) -> Result<(), String> {
         let module = self.module();
         module.verify()?;
-        if let Some(primal) = requests.first().and_then(|r| module.function(&r.function.name())) {
+        let first = requests.first().and_then(|r| module.function(&r.function.name()));
+        if let Some(primal) = first {
             for f in module.functions() {
                 if !f.is_declaration() && !self.copies.contains(&f.name()) {
                     f.copy_attributes(primal, &INHERITED);
@@ -137,7 +139,7 @@ impl<'c> Work<'c> {
 }
 
 /// Names all globals, so that declarations elsewhere can stand for them.
-fn name_all(program: Mod<'_>) {
+pub(crate) fn name_all(program: Mod<'_>) {
     let functions = program.functions().map(Function::value);
     for v in functions.chain(program.globals()).filter(|v| v.name().is_empty()) {
         v.set_name("cotangent.unnamed");

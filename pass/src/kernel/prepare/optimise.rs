@@ -5,7 +5,7 @@
 //! functions or follows constants from callers into callees, for the program calls the functions, too.
 
 /// Calls of small functions vanish, variables become values, loops get one shape.
-pub(super) const BEFORE: &str = concat!(
+pub(crate) const BEFORE: &str = concat!(
     "always-inline,inferattrs,",
     "function(simplifycfg,sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg),",
     "cgscc(devirt<4>(inline,function-attrs,function(",
@@ -17,7 +17,7 @@ pub(super) const BEFORE: &str = concat!(
 );
 
 /// Forward and reverse sweeps are inlined into one function where they can be, and frames become values.
-pub(super) const AFTER: &str = concat!(
+pub(crate) const AFTER: &str = concat!(
     "always-inline,",
     "function(sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg),",
     "cgscc(devirt<4>(inline,function-attrs,function(",

@@ -1,0 +1,252 @@
+//! The code that kernels reach, from all the modules of a program, in one module.
+//!
+//! Modules are parsed when a body of theirs is wanted. A module's own symbols get names that no other module has. What is
+//! reached within a module is copied in one piece; what the piece only names is looked for in the other modules.
+//!
+//! Not followed are: functions that never return (panics: the program's own), allocators (known to the engine by their
+//! attributes), the runtime, and functions of the standard library that use state of their own, whose code the
+//! program has natively.
+
+use crate::capture::Bitcode;
+use crate::kernel::prepare::{closure, name_all};
+use crate::llvm::{Context, Function, Linkage, Mod, OwnedMod, Value, empty_like, parse};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+/// Libraries whose functions work on tensors.
+const TENSOR_LIBRARIES: [&str; 2] = ["libtch-", "libtorch_sys-"];
+/// How symbols of the runtime and of the pass begin.
+const OWN: &str = "cotangent";
+
+/// A module that grows.
+pub(crate) struct Assembly<'c> {
+    context: &'c Context,
+    bitcode: &'c Bitcode,
+    parsed: HashMap<usize, OwnedMod<'c>>,
+    work: Option<OwnedMod<'c>>,
+    /// What each symbol that was looked for names itself.
+    names: HashMap<String, Vec<String>>,
+    defined: HashSet<String>,
+}
+
+impl<'c> Assembly<'c> {
+    pub(crate) fn new(context: &'c Context, bitcode: &'c Bitcode) -> Self {
+        Self {
+            context,
+            bitcode,
+            parsed: HashMap::new(),
+            work: None,
+            names: HashMap::new(),
+            defined: HashSet::new(),
+        }
+    }
+
+    /// Adds all that a function reaches: gives the name that the function has here. `None`: it reaches LibTorch, and is no
+    /// kernel.
+    ///
+    /// # Errors
+    /// If bitcode cannot be read.
+    pub(crate) fn add(&mut self, symbol: &str) -> Result<Option<String>, String> {
+        let root = match symbol
+            .split_once('!')
+            .and_then(|(k, name)| Some((k.parse().ok()?, name)))
+        {
+            Some((k, name)) => {
+                let root = local_name(k, name);
+                if !self.names.contains_key(&root) {
+                    let names = self.piece(k, &root)?;
+                    self.names.insert(root.clone(), names);
+                }
+                root
+            }
+            None => symbol.to_owned(),
+        };
+        let (mut seen, mut work) = (HashSet::from([root.clone()]), vec![root.clone()]);
+        while let Some(symbol) = work.pop() {
+            if symbol.starts_with("atg_") || symbol.starts_with("at_") {
+                return Ok(None);
+            }
+            if !self.names.contains_key(&symbol) {
+                let names = match self.definition(&symbol)? {
+                    Some(k) if self.is_of_tensors(k) => return Ok(None),
+                    Some(k) => self.piece(k, &symbol)?,
+                    None => Vec::new(),
+                };
+                self.names.insert(symbol.clone(), names);
+            }
+            work.extend(
+                self.names[&symbol]
+                    .iter()
+                    .filter(|n| seen.insert((*n).clone()))
+                    .cloned(),
+            );
+        }
+        Ok(Some(root))
+    }
+
+    /// The module with everything.
+    pub(crate) fn finish(self) -> Option<OwnedMod<'c>> {
+        let work = self.work?;
+        let module = work.module();
+        for f in module.functions().filter(|f| !f.is_declaration()) {
+            f.set_linkage(Linkage::LLVMInternalLinkage);
+            f.remove_attribute("optnone");
+            f.remove_attribute("noinline");
+        }
+        for g in module.globals().filter(|g| g.initializer().is_some()) {
+            g.set_global_linkage(Linkage::LLVMInternalLinkage);
+        }
+        Some(work)
+    }
+
+    fn is_of_tensors(&self, k: usize) -> bool {
+        let name = self.bitcode.modules()[k].name();
+        TENSOR_LIBRARIES.iter().any(|l| name.starts_with(l))
+    }
+
+    /// The module that defines a symbol.
+    fn definition(&mut self, symbol: &str) -> Result<Option<usize>, String> {
+        if symbol.starts_with(OWN) || symbol.starts_with("llvm.") || self.defined.contains(symbol) {
+            return Ok(None);
+        }
+        if let Some(k) = self.bitcode.definition(symbol.as_bytes()) {
+            return Ok(Some(k));
+        }
+        let mentioning = self.bitcode.mentioning(symbol).map_err(|e| e.to_string())?;
+        for k in mentioning.into_iter().filter(|k| self.bitcode.modules()[*k].is_local()) {
+            let module = self.parsed(k)?;
+            let function = module.function(symbol).is_some_and(|f| !f.is_declaration());
+            if function || module.global(symbol).is_some_and(|g| g.initializer().is_some()) {
+                return Ok(Some(k));
+            }
+        }
+        Ok(None)
+    }
+
+    fn parsed(&mut self, k: usize) -> Result<Mod<'_>, String> {
+        if !self.parsed.contains_key(&k) {
+            let source = &self.bitcode.modules()[k];
+            let in_module = |e: String| format!("cannot read the bitcode of {}: {e}", source.name());
+            let bytes = source.bytes().map_err(|e| in_module(e.to_string()))?;
+            let module = parse(self.context.handle(), bytes).map_err(in_module)?;
+            name_all(module.module());
+            for v in globals(module.module()).filter(|v| is_local(*v)) {
+                v.set_name(&local_name(k, &v.name()));
+            }
+            self.parsed.insert(k, module);
+        }
+        Ok(self.parsed[&k].module())
+    }
+
+    /// Copies what a symbol reaches within its module; gives what that names.
+    fn piece(&mut self, k: usize, symbol: &str) -> Result<Vec<String>, String> {
+        let native = self.bitcode.modules()[k].is_native();
+        self.parsed(k)?;
+        let module = self.parsed[&k].module();
+        let Some(root) = module
+            .function(symbol)
+            .map(Function::value)
+            .or_else(|| module.global(symbol))
+        else {
+            return Ok(Vec::new());
+        };
+        let state = State {
+            native,
+            known: RefCell::default(),
+        };
+        let reached = closure::of(module, &[root], &|v| state.may_copy(v));
+        let mut names: Vec<String> = reached.names.iter().map(|v| v.name()).collect();
+        let (old, new): (Vec<_>, Vec<_>) = reached
+            .definitions
+            .into_iter()
+            .partition(|v| self.defined.contains(&v.name()));
+        names.extend(old.iter().map(|v| v.name()));
+        if new.is_empty() {
+            return Ok(names);
+        }
+        self.defined.extend(new.iter().map(|v| v.name()));
+        let piece = module.copy_of(&new);
+        for v in globals(piece.module()) {
+            v.set_global_linkage(Linkage::LLVMExternalLinkage);
+        }
+        let context = self.context.handle();
+        let work = self
+            .work
+            .get_or_insert_with(|| empty_like(piece.module(), context, "kernels"));
+        piece.link_into(work.module())?;
+        Ok(names)
+    }
+}
+
+/// What may be copied out of a module.
+struct State<'m> {
+    /// The code is in the program natively, and its symbols cannot be changed any more.
+    native: bool,
+    known: RefCell<HashMap<Value<'m>, bool>>,
+}
+
+impl<'m> State<'m> {
+    fn may_copy(&self, v: Value<'m>) -> bool {
+        let Some(f) = v.as_function() else {
+            return true;
+        };
+        let name = f.name();
+        if name.starts_with(OWN) || name == "rust_eh_personality" || f.attribute("allockind").is_some() {
+            return false;
+        }
+        if f.attribute("noreturn").is_some() && !is_local(v) {
+            return false;
+        }
+        !self.native || self.is_free_of_state(f)
+    }
+
+    /// Does a function of the standard library do without symbols that only its own object knows?
+    fn is_free_of_state(&self, f: Function<'m>) -> bool {
+        if let Some(known) = self.known.borrow().get(&f.value()) {
+            return *known;
+        }
+        // Recursion is as free as the rest of the function.
+        self.known.borrow_mut().insert(f.value(), true);
+        let mut work: Vec<_> = f
+            .instructions()
+            .flat_map(|i| i.operands().collect::<Vec<_>>())
+            .collect();
+        let mut seen = HashSet::new();
+        let mut free = true;
+        while let Some(v) = work.pop() {
+            if !free || !v.is_constant() || !seen.insert(v) {
+                continue;
+            }
+            free = match v.as_function() {
+                Some(g) if is_local(v) => self.is_free_of_state(g),
+                Some(_) => true,
+                None if v.is_global() && is_local(v) && !v.is_global_constant() => false,
+                None => {
+                    match v.is_global() {
+                        true => work.extend(v.initializer().filter(|_| v.is_global_constant())),
+                        false => work.extend(v.operands()),
+                    }
+                    true
+                }
+            };
+        }
+        self.known.borrow_mut().insert(f.value(), free);
+        free
+    }
+}
+
+fn globals<'m>(module: Mod<'m>) -> impl Iterator<Item = Value<'m>> {
+    module.functions().map(Function::value).chain(module.globals())
+}
+
+fn is_local(v: Value<'_>) -> bool {
+    matches!(
+        v.global_linkage(),
+        Linkage::LLVMInternalLinkage | Linkage::LLVMPrivateLinkage
+    )
+}
+
+/// The name of a module's own symbol among those of all modules.
+pub(crate) fn local_name(module: usize, name: &str) -> String {
+    format!("{name}.of.{module}")
+}
