@@ -3,10 +3,11 @@
 //! A frontend prepares a module that holds what its requests reach, and asks. The planner emits a derivative per
 //! function and activity into the module.
 
-pub mod analysis;
 pub mod attributes;
 pub mod callee;
 pub mod engine;
+pub mod forward;
+mod order;
 pub mod planner;
 pub mod prepare;
 pub mod refusal;

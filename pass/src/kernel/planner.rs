@@ -1,6 +1,7 @@
 //! The one planner: what every request needs, each derivative once.
 
 use super::engine::Engine;
+use super::order::order;
 use super::{DiffRequest, Refusal, root};
 use crate::llvm::Mod;
 
@@ -11,8 +12,8 @@ use crate::llvm::Mod;
 pub fn differentiate<'m>(module: Mod<'m>, requests: &[DiffRequest<'m>]) -> Result<(), Vec<Refusal>> {
     let mut engine = Engine::new(module).map_err(|r| vec![r])?;
     let mut refusals: Vec<Refusal> = vec![];
-    for request in requests {
-        if let Err(more) = root::emit(&mut engine, request) {
+    for k in order(requests).map_err(|r| vec![r])? {
+        if let Err(more) = root::emit(&mut engine, &requests[k]) {
             let new: Vec<_> = more.into_iter().filter(|r| !refusals.contains(r)).collect();
             refusals.extend(new);
         }

@@ -12,7 +12,7 @@ use super::{Activity, DiffRequest, Mode, Refusal};
 use crate::llvm::{Builder, Function, Linkage, Type, Value};
 
 /// Bytes of an arena.
-const ARENA: u64 = 48;
+pub(super) const ARENA: u64 = 48;
 
 /// Emits the function that a request asks for.
 ///
@@ -21,6 +21,7 @@ const ARENA: u64 = 48;
 pub fn emit<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<(), Vec<Refusal>> {
     match request.mode {
         Mode::Combined => combined(engine, request),
+        Mode::Forward => super::forward::emit(engine, request),
         mode => {
             let help = "this build of the pass has no engine for them";
             Err(vec![Refusal::of(
@@ -59,7 +60,7 @@ fn signature<'m>(request: &DiffRequest<'m>) -> Signature<'m> {
 }
 
 /// The function to fill: the one that the module declares by that name, or a new one.
-fn entry<'m>(engine: &Engine<'m>, request: &DiffRequest<'m>, ty: Type<'m>) -> Result<Function<'m>, Refusal> {
+pub(super) fn entry<'m>(engine: &Engine<'m>, request: &DiffRequest<'m>, ty: Type<'m>) -> Result<Function<'m>, Refusal> {
     let module = engine.module();
     let f = module
         .function(&request.entry)
@@ -176,7 +177,7 @@ fn combined<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
 }
 
 /// Calls the forward sweep; the arena is released if it unwinds.
-fn forward<'m>(
+pub(super) fn forward<'m>(
     engine: &Engine<'m>,
     f: Function<'m>,
     b: &Builder<'m>,

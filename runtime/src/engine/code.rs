@@ -97,9 +97,7 @@ impl Code {
     fn planned(graph: &Graph, options: Options) -> Result<Self, Error> {
         let code = CompiledGraph::compile(&plan(graph, options));
         let code = code.map_err(|e| Error::new(format!("`{}`: {e}", graph.name)))?;
-        if !code.is_loaded() {
-            counters::materialized();
-        }
+        counters::materialized();
         Ok(Self(code))
     }
 

@@ -7,6 +7,7 @@
 //! Guarantees: a seed that is exactly zero contributes exactly zero, whatever the partial derivative is; every other
 //! seed is multiplied as IEEE says, so NaN stays NaN. Licences of fast math are the primal instruction's own.
 
+mod body;
 mod emit;
 mod expr;
 mod lanes;
@@ -16,6 +17,7 @@ mod table;
 mod tests;
 
 use crate::llvm::{Builder, Opcode, Type, TypeKind, Value};
+pub use body::body_of;
 use emit::Emitter;
 pub use expr::Reads;
 pub use table::Class;

@@ -2,7 +2,11 @@
 
 use crate::llvm::{Linkage, Mod, parse_text};
 
-const TEXTS: [&str; 2] = [include_str!("arena.ll"), include_str!("copy.ll")];
+const TEXTS: [&str; 3] = [
+    include_str!("arena.ll"),
+    include_str!("copy.ll"),
+    include_str!("../forward/support.ll"),
+];
 
 /// Adds the support functions to a module, once.
 ///

@@ -1,0 +1,93 @@
+//! Which blocks and values tangents are computed for: blocks that a return can follow, and values that what is asked
+//! for can reach.
+
+use super::bits;
+use super::{Given, Signature, can_carry, has_pointers};
+use crate::kernel::rules::rule_of;
+use crate::llvm::{Block, Function, Opcode, Value};
+use std::collections::HashSet;
+
+/// Blocks from which the function can return, in an order in which definitions come before uses.
+pub(super) fn live_blocks<'m>(f: Function<'m>) -> Vec<Block<'m>> {
+    let mut order = vec![];
+    let mut seen = HashSet::new();
+    let mut stack: Vec<(Block<'m>, Vec<Block<'m>>)> = vec![];
+    if let Some(entry) = f.entry() {
+        seen.insert(entry);
+        stack.push((entry, entry.successors()));
+    }
+    while let Some((block, successors)) = stack.last_mut() {
+        match successors.pop() {
+            Some(next) if seen.insert(next) => stack.push((next, next.successors())),
+            Some(_) => {}
+            None => {
+                order.push(*block);
+                stack.pop();
+            }
+        }
+    }
+    let returns = |b: &Block<'m>| b.terminator().is_some_and(|t| t.is(Opcode::LLVMRet));
+    let mut live = HashSet::new();
+    let mut open: Vec<_> = order.iter().copied().filter(returns).collect();
+    while let Some(block) = open.pop() {
+        if live.insert(block) {
+            open.extend(block.predecessors().into_iter().filter(|p| seen.contains(p)));
+        }
+    }
+    order.reverse();
+    order.retain(|b| live.contains(b));
+    order
+}
+
+/// Values that can have a shadow that is not zero. Values with pointers always have one.
+pub(super) fn tangible<'m>(signature: &Signature<'m>, blocks: &[Block<'m>]) -> HashSet<Value<'m>> {
+    let mut found = HashSet::new();
+    let mut open = vec![];
+    for (p, given) in signature.function.params().into_iter().zip(&signature.arguments) {
+        if can_carry(p.ty()) && (matches!(given, Given::Shadow(_)) || has_pointers(p.ty())) {
+            open.push(p);
+        }
+    }
+    for i in blocks.iter().flat_map(|b| b.instructions()) {
+        let source = match i.opcode() {
+            Opcode::LLVMLoad => !is_constant_address(i.operand(0)),
+            Opcode::LLVMCall | Opcode::LLVMInvoke => rule_of(i).is_none(),
+            _ => false,
+        };
+        if can_carry(i.ty()) && (source || has_pointers(i.ty())) {
+            open.push(i);
+        }
+    }
+    while let Some(v) = open.pop() {
+        if found.insert(v) {
+            let users: Vec<_> = v.users().filter(|u| u.is_instruction() && passes_on(*u, v)).collect();
+            open.extend(users);
+        }
+    }
+    found
+}
+
+/// Memory of a global, which has no shadow.
+fn is_constant_address(p: Value<'_>) -> bool {
+    p.is_constant() || p.is(Opcode::LLVMGetElementPtr) && is_constant_address(p.operand(0))
+}
+
+/// Does the result of an instruction depend on a shadow of this operand?
+fn passes_on<'m>(user: Value<'m>, of: Value<'m>) -> bool {
+    if !can_carry(user.ty()) {
+        return false;
+    }
+    match user.opcode() {
+        Opcode::LLVMPHI | Opcode::LLVMExtractValue | Opcode::LLVMInsertValue | Opcode::LLVMFreeze => true,
+        Opcode::LLVMSelect => user.operand(1) == of || user.operand(2) == of,
+        Opcode::LLVMGetElementPtr => user.operand(0) == of,
+        _ => match rule_of(user) {
+            Some(rule) => rule
+                .operands()
+                .into_iter()
+                .enumerate()
+                .any(|(i, x)| x == of && rule.active(i)),
+            None => bits::moves(user.opcode()),
+        },
+    }
+}

@@ -1,0 +1,281 @@
+//! Emits one tangent function: walks the primal, and adds to its copy what the shadows take.
+
+use super::{Forward, Given, Signature, arithmetic, bits, call, can_carry, memory, name_of, reach};
+use crate::kernel::Refusal;
+use crate::kernel::callee::{Callee, classify};
+use crate::kernel::reverse::edges::split_invokes;
+use crate::kernel::reverse::leaves::{UNKNOWN, inactive_shadow};
+use crate::kernel::reverse::plan::Target;
+use crate::kernel::rules::rule_of;
+use crate::llvm::{Builder, Function, Linkage, Mod, Opcode, Type, Value};
+use std::collections::{HashMap, HashSet};
+
+/// The tangent function being emitted.
+pub(super) struct Sweep<'a, 'e, 'm> {
+    pub(super) forward: &'a mut Forward<'e, 'm>,
+    pub(super) signature: &'a Signature<'m>,
+    pub(super) b: &'a Builder<'m>,
+    pub(super) function: Function<'m>,
+    pub(super) arena: Value<'m>,
+    copies: HashMap<Value<'m>, Value<'m>>,
+    shadows: HashMap<Value<'m>, Value<'m>>,
+    tangible: HashSet<Value<'m>>,
+    targets: HashMap<Value<'m>, Target>,
+    /// Integers that were computed from the bits of a float.
+    broken: HashSet<Value<'m>>,
+}
+
+/// Emits the tangent function of a signature.
+pub(super) fn emit<'m>(
+    forward: &mut Forward<'_, 'm>,
+    signature: &Signature<'m>,
+    ty: Type<'m>,
+) -> Result<Function<'m>, Vec<Refusal>> {
+    let primal = signature.function;
+    split_invokes(primal);
+    let blocks = reach::live_blocks(primal);
+    let tangible = reach::tangible(signature, &blocks);
+    let (function, pairs) = primal.clone_as(ty, &name_of(primal));
+    function.set_linkage(Linkage::LLVMInternalLinkage);
+    let b = Builder::new(function.module().context());
+    let params = function.params();
+    let mut s = Sweep {
+        forward,
+        signature,
+        b: &b,
+        function,
+        arena: params[params.len() - 1],
+        copies: pairs.into_iter().collect(),
+        shadows: HashMap::new(),
+        tangible,
+        targets: HashMap::new(),
+        broken: HashSet::new(),
+    };
+    let mut refusals = vec![];
+    s.arguments(primal, &params);
+    for block in &blocks {
+        for i in block.instructions() {
+            if let Err(more) = s.instruction(i) {
+                refusals.extend(more);
+            }
+        }
+    }
+    if refusals.is_empty() {
+        s.close_phis();
+        return Ok(function);
+    }
+    function.delete();
+    Err(refusals)
+}
+
+impl<'m> Sweep<'_, '_, 'm> {
+    pub(super) fn module(&self) -> Mod<'m> {
+        self.function.module()
+    }
+
+    /// Shadows of the arguments. What is passed by value in memory has a shadow of its own, as it has a copy.
+    fn arguments(&mut self, primal: Function<'m>, params: &[Value<'m>]) {
+        let count = primal.params().len();
+        let mut shadows = params[count..].iter().copied();
+        let first = self.function.entry().and_then(|e| e.first());
+        for (k, (p, given)) in primal.params().into_iter().zip(&self.signature.arguments).enumerate() {
+            let shadow = match given {
+                Given::Constant(tag) => Some(inactive_shadow(p.ty(), *tag)).filter(|_| super::has_pointers(p.ty())),
+                Given::Shadow(_) => shadows.next(),
+            };
+            let Some(mut shadow) = shadow else { continue };
+            if let (Some(ty), Some(first)) = (primal.param_type_attribute(k as u32, "byval"), first) {
+                self.b.before(first);
+                let own = self.b.alloca(ty);
+                own.set_alignment(16);
+                let size = self.module().context().int(64).int(self.module().size(ty));
+                memory::clear(self, own, size);
+                memory::copy(self, own, shadow, size);
+                shadow = own;
+                self.targets.insert(p, Target::Active);
+            }
+            self.shadows.insert(p, shadow);
+        }
+    }
+
+    fn instruction(&mut self, i: Value<'m>) -> Result<(), Vec<Refusal>> {
+        let copy = self.primal(i);
+        self.b.set_location(copy.location());
+        self.after(i);
+        let one = |r: Refusal| vec![r];
+        use Opcode::*;
+        match i.opcode() {
+            LLVMPHI => self.phi(i),
+            LLVMLoad => memory::load(self, i),
+            LLVMStore => memory::store(self, i).map_err(one)?,
+            LLVMAlloca => memory::alloca(self, i),
+            LLVMRet => self.leave(i).map_err(one)?,
+            LLVMCall | LLVMInvoke => self.called(i)?,
+            LLVMLandingPad => self.set_shadow(i, inactive_shadow(i.ty(), UNKNOWN)),
+            LLVMAtomicRMW | LLVMAtomicCmpXchg => memory::atomic(self, i).map_err(one)?,
+            LLVMIndirectBr | LLVMCallBr | LLVMVAArg | LLVMCleanupPad | LLVMCatchPad | LLVMCatchSwitch => {
+                let what = format!("the instruction `{}`", i.text().trim());
+                return Err(one(Refusal::at(i, what, "write it without this construct")));
+            }
+            _ if rule_of(i).is_some() && !i.ty().scalar().is_int() && !i.ty().scalar().is_pointer() => {
+                arithmetic::tangent(self, i).map_err(one)?;
+            }
+            _ if can_carry(i.ty()) => bits::tangent(self, i).map_err(one)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn called(&mut self, i: Value<'m>) -> Result<(), Vec<Refusal>> {
+        if rule_of(i).is_some() {
+            return arithmetic::tangent(self, i).map_err(|r| vec![r]);
+        }
+        match classify(i, self.forward.engine).map_err(|r| vec![r])? {
+            Callee::Inactive => {
+                // Values without pointers have no tangent; what its pointers point to has no shadow.
+                if super::has_pointers(i.ty()) {
+                    self.set_shadow(i, inactive_shadow(i.ty(), UNKNOWN));
+                }
+            }
+            Callee::Move => bits::duplicate(self, i),
+            Callee::Copy => memory::copied(self, i),
+            Callee::Fill => memory::filled(self, i),
+            Callee::Allocate(bytes, count) => memory::allocated(self, i, None, bytes, count),
+            Callee::Reallocate(old, bytes, count) => memory::allocated(self, i, Some(old), bytes, count),
+            Callee::Defined(f) => call::direct(self, i, f)?,
+            Callee::Pointer => call::indirect(self, i)?,
+        }
+        Ok(())
+    }
+
+    /// Stands after the copy of an instruction: before a return, where an invoke goes on, after a block's `phi`s.
+    pub(super) fn after(&mut self, i: Value<'m>) {
+        let copy = self.primal(i);
+        let at = match copy.opcode() {
+            Opcode::LLVMInvoke => copy
+                .normal_destination()
+                .instructions()
+                .find(|i| !i.is(Opcode::LLVMPHI)),
+            Opcode::LLVMPHI => copy.block().first(),
+            _ if copy.is_terminator() => Some(copy),
+            _ => copy.next(),
+        };
+        at.into_iter().for_each(|at| self.b.before(at));
+    }
+
+    fn phi(&mut self, i: Value<'m>) {
+        if self.is_tangible(i) {
+            let shadow = self.b.phi(i.ty());
+            self.set_shadow(i, shadow);
+        }
+    }
+
+    /// The sides of the shadows of `phi`s, when all are known.
+    fn close_phis(&mut self) {
+        let phis: Vec<_> = self
+            .shadows
+            .iter()
+            .filter(|(i, _)| i.is(Opcode::LLVMPHI))
+            .map(|(i, s)| (*i, *s))
+            .collect();
+        for (i, shadow) in phis {
+            let copy = self.primal(i);
+            // Blocks are those of the copy, once per edge.
+            let sides: Vec<_> = copy.incoming().into_iter().zip(i.incoming()).collect();
+            for ((from, _), (_, value)) in sides {
+                let side = self.shadow_or_zero(value);
+                shadow.add_incoming(&[(from, side)]);
+            }
+        }
+    }
+
+    fn leave(&mut self, ret: Value<'m>) -> Result<(), Refusal> {
+        if !self.signature.result {
+            return Ok(());
+        }
+        let value = ret.operand(0);
+        let shadow = self.shadow_or_zero(value);
+        let both = self.function.result().poison();
+        let both = self.b.insert_value(both, self.primal(value), 0);
+        let both = self.b.insert_value(both, shadow, 1);
+        self.b.ret(Some(both));
+        self.primal(ret).erase();
+        Ok(())
+    }
+
+    /// The copy of a value.
+    pub(super) fn primal(&self, v: Value<'m>) -> Value<'m> {
+        self.copies.get(&v).copied().unwrap_or(v)
+    }
+
+    /// Lets another value stand for the copy of `v`.
+    pub(super) fn set_primal(&mut self, v: Value<'m>, by: Value<'m>) {
+        self.copies.insert(v, by);
+    }
+
+    pub(super) fn is_tangible(&self, v: Value<'m>) -> bool {
+        self.tangible.contains(&v)
+    }
+
+    /// The shadow of a value; `None` if it is constant and has no pointers.
+    pub(super) fn shadow(&self, v: Value<'m>) -> Option<Value<'m>> {
+        match self.shadows.get(&v) {
+            Some(shadow) => Some(*shadow),
+            None => super::has_pointers(v.ty()).then(|| inactive_shadow(v.ty(), UNKNOWN)),
+        }
+    }
+
+    pub(super) fn shadow_or_zero(&self, v: Value<'m>) -> Value<'m> {
+        self.shadow(v).unwrap_or_else(|| v.ty().zero())
+    }
+
+    pub(super) fn set_shadow(&mut self, v: Value<'m>, shadow: Value<'m>) {
+        self.shadows.insert(v, shadow);
+    }
+
+    pub(super) fn set_broken(&mut self, v: Value<'m>) {
+        self.broken.insert(v);
+    }
+
+    pub(super) fn is_broken(&self, v: Value<'m>) -> bool {
+        self.broken.contains(&v)
+    }
+
+    /// Where the shadow of an address is known to point.
+    pub(super) fn target(&mut self, v: Value<'m>) -> Target {
+        if let Some(known) = self.targets.get(&v) {
+            return *known;
+        }
+        // A loop that meets itself knows nothing.
+        self.targets.insert(v, Target::Unknown);
+        let found = self.find_target(v);
+        self.targets.insert(v, found);
+        found
+    }
+
+    fn find_target(&mut self, v: Value<'m>) -> Target {
+        if v.is_constant() {
+            return Target::Inactive;
+        }
+        if v.is_argument() {
+            let at = self.signature.function.params().iter().position(|p| *p == v);
+            return match at.map(|at| self.signature.arguments[at]) {
+                Some(Given::Shadow(target)) => target,
+                _ => Target::Inactive,
+            };
+        }
+        match v.opcode() {
+            Opcode::LLVMAlloca => Target::Active,
+            Opcode::LLVMGetElementPtr | Opcode::LLVMBitCast | Opcode::LLVMFreeze => self.target(v.operand(0)),
+            Opcode::LLVMSelect => {
+                let (yes, no) = (self.target(v.operand(1)), self.target(v.operand(2)));
+                if yes == no { yes } else { Target::Unknown }
+            }
+            Opcode::LLVMCall | Opcode::LLVMInvoke => match classify(v, self.forward.engine) {
+                Ok(Callee::Allocate(..) | Callee::Reallocate(..)) => Target::Active,
+                _ => Target::Unknown,
+            },
+            _ => Target::Unknown,
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Tangent functions of small C functions, compiled and compared with central differences.
+
+use crate::kernel::{Activity, DiffRequest, Mode, Refusal, differentiate};
+use crate::llvm::OwnedModule;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs clang; a failure is the test's.
+fn clang(arguments: &[&str], folder: &Path) {
+    let status = Command::new("clang-22")
+        .args(arguments)
+        .current_dir(folder)
+        .status()
+        .unwrap();
+    assert!(status.success(), "clang-22 {arguments:?}");
+}
+
+/// The module of C code, after differentiation of `f(const double *x, int n)` as `tangent`.
+fn differentiated(code: &str, level: &str, folder: &Path) -> Result<String, Vec<Refusal>> {
+    std::fs::write(folder.join("code.c"), code).unwrap();
+    clang(
+        &[
+            level,
+            "-Xclang",
+            "-disable-O0-optnone",
+            "-g",
+            "-emit-llvm",
+            "-S",
+            "code.c",
+            "-o",
+            "code.ll",
+        ],
+        folder,
+    );
+    let module = OwnedModule::read(&std::fs::read(folder.join("code.ll")).unwrap()).unwrap();
+    // Allocation functions get the attributes that tell them, as every prepared module has them.
+    module.get().run_passes("inferattrs").unwrap();
+    let request = DiffRequest {
+        function: module.get().function("f").unwrap(),
+        mode: Mode::Forward,
+        arguments: vec![Activity::Dup, Activity::Const],
+        result_active: true,
+        primal_result: true,
+        seed_argument: false,
+        arena_argument: false,
+        entry: "tangent".into(),
+    };
+    differentiate(module.get(), &[request])?;
+    module.get().verify().unwrap();
+    Ok(module.get().text())
+}
+
+const DRIVER: &str = r#"
+#include <math.h>
+#include <stdio.h>
+typedef struct { double value, tangent; } both;
+double f(double *, int);
+both tangent(double *, double *, int);
+#define N 6
+int main(void) {
+  const double at[N] = {0.7, 1.3, -0.4, 0.9, 2.1, -1.1}, v[N] = {0.5, -1.0, 2.0, 0.3, 0.0, 1.0};
+  double x[N], dx[N], low, high, h = 1e-5;
+  for (int i = 0; i < N; i++) x[i] = at[i] + h * v[i];
+  high = f(x, N);
+  for (int i = 0; i < N; i++) x[i] = at[i] - h * v[i];
+  low = f(x, N);
+  for (int i = 0; i < N; i++) x[i] = at[i], dx[i] = v[i];
+  both got = tangent(x, dx, N);
+  for (int i = 0; i < N; i++) x[i] = at[i];
+  double value = f(x, N), want = (high - low) / (2 * h);
+  if (got.value == value && fabs(got.tangent - want) < 1e-7 * fmax(1, fabs(want)) && fabs(want) > 1e-3) return 0;
+  printf("value %.15g and %.15g, tangent %.15g, differences %.15g\n", got.value, value, got.tangent, want);
+  return 1;
+}
+"#;
+
+/// The tangent of `f` is that of differences, from code of every level.
+#[track_caller]
+fn holds(code: &str) {
+    let code = format!("#include <math.h>\n#include <stdlib.h>\n#include <string.h>\n{code}");
+    for level in ["-O0", "-O2"] {
+        let folder = tempfile::tempdir().unwrap();
+        let text = differentiated(&code, level, folder.path()).unwrap_or_else(|r| panic!("{level}: {r:?}"));
+        std::fs::write(folder.path().join("done.ll"), text).unwrap();
+        std::fs::write(folder.path().join("driver.c"), DRIVER).unwrap();
+        clang(&["-w", "-O1", "done.ll", "driver.c", "-o", "run", "-lm"], folder.path());
+        let run = Command::new(folder.path().join("run")).output().unwrap();
+        assert!(
+            run.status.success(),
+            "{level}: {}",
+            String::from_utf8_lossy(&run.stdout)
+        );
+    }
+}
+
+#[test]
+fn loops_and_branches() {
+    holds(
+        "double f(double *x, int n) {
+           double s = 1;
+           for (int i = 0; i < n; i++) {
+             if (x[i] < 0) { s -= x[i] * s; continue; }
+             if (i == 4) break;
+             s = s * x[i] + sin(s);
+           }
+           return s;
+         }",
+    );
+}
+
+#[test]
+fn memory_on_stack_and_heap() {
+    holds(
+        "double f(double *x, int n) {
+           double *a = malloc(2 * sizeof(double)), b[8] = {0}, s = 0;
+           a[0] = 1; a[1] = 2;
+           a = realloc(a, n * sizeof(double));
+           for (int i = 2; i < n; i++) a[i] = x[i] * a[i - 1] + x[0];
+           memcpy(b + 1, a, n * sizeof(double));
+           memmove(b, b + 1, n * sizeof(double));
+           memset(a, 0, n * sizeof(double));
+           for (int i = 0; i < n; i++) s += b[i] * (i + 1) + a[i];
+           free(a);
+           return s;
+         }",
+    );
+}
+
+#[test]
+fn structures_and_pointers_in_memory() {
+    holds(
+        "struct node { int n; double v; struct node *next; };
+         typedef struct { double a; float b; } pair;
+         static pair make(double x) { pair p = {x * x, (float)x}; return p; }
+         double f(double *x, int n) {
+           struct node nodes[6], *head = 0;
+           for (int i = 0; i < n; i++) {
+             pair p = make(x[i]);
+             nodes[i].n = i; nodes[i].v = p.a + i; nodes[i].next = head;
+             head = &nodes[i];
+           }
+           double s = 0;
+           for (struct node *p = head; p; p = p->next) s = s * 0.5 + p->v * (p->n + 1);
+           return s;
+         }",
+    );
+}
+
+#[test]
+fn recursion_in_turns_and_calls_of_pointers() {
+    holds(
+        "static double twice(double x) { return 2 * x; }
+         static double square(double x) { return x * x; }
+         static double even(const double *x, int n);
+         __attribute__((noinline)) static double odd(const double *x, int n) {
+           return n == 0 ? 1 : x[0] * even(x + 1, n - 1);
+         }
+         __attribute__((noinline)) static double even(const double *x, int n) {
+           return n == 0 ? 1 : x[0] + odd(x + 1, n - 1);
+         }
+         static double (*volatile table[3])(double) = {twice, square, sin};
+         double f(double *x, int n) {
+           double s = even(x, n);
+           for (int i = 0; i < n; i++) s += table[i % 3](x[i]);
+           return s;
+         }",
+    );
+}
+
+#[test]
+fn bits_of_floats_in_integers() {
+    holds(
+        "union both { double d; unsigned long u; };
+         double f(double *x, int n) {
+           union both a, b, c;
+           unsigned long w[6];
+           memcpy(w, x, sizeof w);
+           for (int i = 0; i < n / 2; i++) { unsigned long t = w[i]; w[i] = w[n - 1 - i]; w[n - 1 - i] = t; }
+           a.u = w[1];
+           b.d = x[2]; b.u &= 0x7fffffffffffffffUL;
+           c.d = x[0]; c.u ^= 0x8000000000000000UL;
+           return a.d * a.d + 3 * b.d + c.d * x[1];
+         }",
+    );
+}
+
+#[test]
+fn an_array_of_the_caller_is_overwritten_with_tangents() {
+    holds(
+        "double f(double *x, int n) {
+           for (int i = 1; i < n; i++) x[i] = i % 2 ? x[i] * x[i - 1] : 7.0;
+           x[n - 1] += x[0];
+           return x[n - 1] * x[1];
+         }",
+    );
+}
+
+#[test]
+fn a_function_without_a_body_or_a_rule_is_refused_by_name_and_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let code = "double unknown(double *);\ndouble f(double *x, int n) {\n  return unknown(x); }";
+    let refusals = differentiated(code, "-O0", folder.path()).unwrap_err();
+    assert_eq!(refusals.len(), 1);
+    assert!(refusals[0].construct.contains("`unknown`"));
+    assert_eq!((refusals[0].line, refusals[0].function.as_str()), (3, "f"));
+}
+
+#[test]
+fn floats_made_of_computed_bits_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let code = "#include <string.h>
+double f(double *x, int n) {
+  unsigned long u; double y = x[0] * 2;
+  memcpy(&u, &y, 8); u += 1UL << 52; memcpy(&y, &u, 8);
+  return y; }";
+    let refusals = differentiated(code, "-O2", folder.path()).unwrap_err();
+    assert!(refusals[0].construct.contains("computed bits"), "{refusals:?}");
+}
