@@ -179,9 +179,9 @@ fn with_rule(rule: &Rule, function: &ItemFn) -> syn::Result<TokenStream> {
 }
 
 /// The names and types of the parameters.
-fn parameters(function: &ItemFn) -> syn::Result<(Vec<Ident>, Vec<&Type>)> {
-    let parameter = |input| match input {
-        &FnArg::Typed(ref typed) => match &*typed.pat {
+fn parameters<'a>(function: &'a ItemFn) -> syn::Result<(Vec<Ident>, Vec<&'a Type>)> {
+    let parameter = |input: &'a FnArg| match input {
+        FnArg::Typed(typed) => match &*typed.pat {
             Pat::Ident(pat) => Ok((pat.ident.clone(), &*typed.ty)),
             other => Err(Error::new(other.span(), "give the parameter a name")),
         },

@@ -1,7 +1,7 @@
 //! Calls of kernels. What stands between the entry points and the derivative is plain code over plain memory: it is
 //! differentiated like any other where a differentiated function calls an entry point.
 
-use super::arena::Arena;
+use super::Arena;
 use super::held::Held;
 use super::shadow::{Cursor, Piece, Run, Table, Walk};
 use super::{Kernel, Whole};

@@ -1,7 +1,7 @@
 //! A forward half that ran: what its reverse needs.
 
+use super::Arena;
 use super::Reverse;
-use super::arena::Arena;
 use super::shadow::{Cursor, Run, Table};
 use crate::differentiable::{Differentiable, Source};
 use crate::entry::structure;

@@ -1,6 +1,6 @@
 //! Derivatives that users wrote, as a kernel calls them: by addresses of values and of their shadows.
 
-use super::arena::Arena;
+use super::Arena;
 use super::shadow::{Cursor, Piece, Run, Table, Walk};
 use crate::differentiable::{Differentiable, Leaf, Leaves, Source};
 use crate::entry::{Callable, item, structure};
