@@ -43,7 +43,7 @@
 //! newest chunk, objects, their number, and a list that only the runtime uses. A chunk comes from `malloc`; its first word
 //! is the address of the chunk before it (or null). The runtime frees the chunks, on every way out. Memory that a call of
 //! `rev` takes is taken back after it (and zeroed, as far as the chunk stays). An object is `{ ptr start, i64 size,
-//! ptr shadow, i64 align }`.
+//! ptr shadow, i64 align }`. Sixteen bytes before a shadow, in the arena or of an object, stands its size.
 //!
 //! **Lost derivatives.** Where an active value is stored to inactive memory, the code calls
 //! `cotangent_kernel_lost(message, length)`, which panics.

@@ -40,6 +40,16 @@ fn inactive(shadow: *mut u8) -> bool {
     shadow.addr() >= 1 << 62
 }
 
+/// So many bytes before a shadow, as before one in the arena, stands its size: where the function reallocates a block
+/// that it was given, the pass asks for it.
+const HEADER: usize = 16;
+
+/// The block for a shadow and its header.
+#[inline]
+fn block(size: usize, align: usize) -> Layout {
+    Layout::from_size_align(align + size, align).expect("the piece is in memory")
+}
+
 /// The shadows of a call, which go with it.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
@@ -54,16 +64,21 @@ impl Table {
     /// A zeroed shadow for a piece of memory.
     #[inline]
     fn add(&mut self, start: *const u8, layout: Layout) -> *mut u8 {
-        let align = layout.align().max(align_of::<u64>());
-        let layout = Layout::from_size_align(layout.size(), align).expect("the piece is in memory");
-        // SAFETY: the size is not zero: pieces without bytes are not listed.
-        let shadow = unsafe { alloc_zeroed(layout) };
-        if shadow.is_null() {
-            handle_alloc_error(layout);
-        }
+        let (size, align) = (layout.size(), layout.align().max(HEADER));
+        let block = block(size, align);
+        // SAFETY: the size is not zero, and the block has room for the header.
+        let shadow = unsafe {
+            let at = alloc_zeroed(block);
+            if at.is_null() {
+                handle_alloc_error(block);
+            }
+            let shadow = at.add(align);
+            shadow.sub(HEADER).cast::<usize>().write(size);
+            shadow
+        };
         self.objects.push(Object {
             start,
-            size: layout.size(),
+            size,
             shadow,
             align,
         });
@@ -115,10 +130,7 @@ impl Drop for Table {
     fn drop(&mut self) {
         for object in &self.objects {
             // SAFETY: `add` allocated it so.
-            unsafe {
-                let layout = Layout::from_size_align_unchecked(object.size, object.align);
-                dealloc(object.shadow, layout);
-            }
+            unsafe { dealloc(object.shadow.sub(object.align), block(object.size, object.align)) };
         }
     }
 }

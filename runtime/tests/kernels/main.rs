@@ -44,7 +44,7 @@ fn no_program() -> &'static Function {
 
 type Slices<'a> = (&'a [f64], &'a [f64]);
 
-fn vectors(args: &Slices<'_>, source: &mut Source) -> (Vec<f64>, Vec<f64>) {
+fn vectors(args: &Slices<'_>, source: &mut Source) -> Vectors {
     (args.0.cotangent(source), args.1.cotangent(source))
 }
 
@@ -77,14 +77,16 @@ fn aliased_slices_have_a_cotangent_each() {
     assert_eq!(call(&[], &[]), (vec![], vec![]));
 }
 
-fn pullback(x: &[f64], y: &[f64]) -> (f64, Pull<(Vec<f64>, Vec<f64>)>) {
+type Vectors = (Vec<f64>, Vec<f64>);
+
+fn pullback(x: &[f64], y: &[f64]) -> (f64, Pull<Vectors>) {
     vjp::<Slices<'_>, f64, _>(Some(&DOT), no_program, (x, y), reach, vectors, |_, _| {}).expect("it runs")
 }
 
 #[test]
 fn a_pullback_outlives_its_arguments_and_serves_any_thread() {
     let _alone = ALONE.lock();
-    let (value, pull) = pullback(&vec![1.0, 2.0], &vec![3.0, 4.0]);
+    let (value, pull) = pullback(&[1.0, 2.0].to_vec(), &[3.0, 4.0].to_vec());
     assert_eq!(value, 11.0);
     std::thread::scope(|scope| {
         for seed in [1.0, 10.0, -2.0, 0.0] {
@@ -155,7 +157,9 @@ fn memory_that_the_call_makes_takes_seeds() {
 
 type Scale<'a> = (&'a mut [f32], f32);
 
-fn scaled(x: &mut [f32], k: f32, x_dot: &[f32], k_dot: f32) -> Result<(Option<f32>, Option<(f32, Vec<f32>)>), String> {
+type Scaled = (Option<f32>, Option<(f32, Vec<f32>)>);
+
+fn scaled(x: &mut [f32], k: f32, x_dot: &[f32], k_dot: f32) -> Result<Scaled, String> {
     jvp::<Scale<'_>, Option<f32>, _>(
         Some(&SCALE),
         no_program,
