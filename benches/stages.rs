@@ -164,7 +164,7 @@ fn stages(c: &mut Criterion) {
         });
         group.bench_function(id("6 partition"), |b| b.iter(|| partition(&simple, Policy::SaveReads)));
         group.bench_function(id("7 plan"), |b| b.iter(|| plan(&split.backward, Options::default())));
-        group.bench_function(id("8 lower to text"), |b| b.iter(|| lower(&planned, "chain")));
+        group.bench_function(id("8 lower to text"), |b| b.iter(|| lower(&planned)));
     }
     group.finish();
 }

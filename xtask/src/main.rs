@@ -2,6 +2,7 @@
 
 mod cases;
 mod chores;
+mod ops_table;
 mod plugin;
 mod setup;
 
@@ -31,6 +32,8 @@ enum Chore {
     Cases(cases::Options),
     /// Build the pass for `opt` and `clang`, and print its path
     Plugin,
+    /// Write the table of LibTorch's functions anew, from torch-sys and PyTorch's records
+    OpsTable(ops_table::Options),
     /// What CI runs: set-up, formatting, lints, tests
     Ci,
 }
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Chore::Bench(rest) => chores::bench(&rest.arguments),
         Chore::Cases(options) => cases::run(&options),
         Chore::Plugin => plugin::build().map(|path| println!("{}", path.display())),
+        Chore::OpsTable(options) => ops_table::run(&options),
         Chore::Ci => chores::ci(),
     };
     match done {
@@ -58,5 +62,16 @@ fn main() -> ExitCode {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Options;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Options::command().debug_assert();
     }
 }

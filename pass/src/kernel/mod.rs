@@ -3,6 +3,7 @@
 //! A frontend prepares a module that holds what its requests reach, and asks. The planner emits a derivative per
 //! function and activity into the module.
 
+pub mod analysis;
 pub mod attributes;
 pub mod callee;
 pub mod engine;

@@ -34,6 +34,7 @@ unsafe extern "C" {
     fn ct_cycle_entries(cycle: *const c_void, report: OneBlock, context: *mut c_void);
     fn ct_backedge_count(a: *mut c_void, header: LLVMBasicBlockRef, count: *mut u64) -> c_int;
     fn ct_expand_backedge_count(a: *mut c_void, header: LLVMBasicBlockRef, ty: LLVMTypeRef) -> LLVMValueRef;
+    fn ct_integer_facts(a: *mut c_void, f: LLVMValueRef, v: LLVMValueRef, facts: *mut i64) -> bool;
     fn ct_alias(a: *mut c_void, f: LLVMValueRef, p: LLVMValueRef, p_size: u64, q: LLVMValueRef, q_size: u64) -> c_int;
     fn ct_mod_ref(a: *mut c_void, i: LLVMValueRef, p: LLVMValueRef, size: u64) -> c_int;
     fn ct_live_on_entry(a: *mut c_void, load: LLVMValueRef) -> bool;
@@ -100,6 +101,17 @@ pub enum Backedges {
     Computable,
     /// Always this often.
     Constant(u64),
+}
+
+/// What is known of an integer at all its executions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IntegerFacts {
+    /// It is a multiple of this (0: it is zero).
+    pub multiple: i64,
+    /// It is not less, with sign.
+    pub least: i64,
+    /// It is not more, with sign.
+    pub greatest: i64,
 }
 
 /// How two ranges of memory lie.
@@ -240,6 +252,19 @@ impl<'m> Analyses<'m> {
     pub fn expand_backedges(&self, header: Block<'m>, ty: Type<'m>) -> Option<Value<'m>> {
         // SAFETY: the block and the integer type are live.
         Value::new(unsafe { ct_expand_backedge_count(self.raw, header.raw(), ty.0) })
+    }
+
+    /// What is known of an integer of the function; `None` if it has more than 64 bits.
+    pub fn integer_facts(&self, f: Function<'m>, v: Value<'m>) -> Option<IntegerFacts> {
+        let mut facts = [0i64; 3];
+        // SAFETY: callers give an integer of the function, or a constant; the array has three places.
+        let known = unsafe { ct_integer_facts(self.raw, f.0.raw(), v.raw(), facts.as_mut_ptr()) };
+        let [multiple, least, greatest] = facts;
+        known.then_some(IntegerFacts {
+            multiple,
+            least,
+            greatest,
+        })
     }
 
     /// How two ranges lie, in one execution of the definitions of the pointers; `None` is a size that is not known.

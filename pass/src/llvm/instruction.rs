@@ -145,6 +145,12 @@ impl<'m> Value<'m> {
         }
     }
 
+    /// Never leads a `getelementptr` below the pointer that it starts from (`nuw`)?
+    pub fn gep_never_wraps(self) -> bool {
+        // SAFETY: callers apply it to `getelementptr`, instruction or expression.
+        unsafe { c::LLVMGEPGetNoWrapFlags(self.0) & llvm_sys::LLVMGEPFlagNUW != 0 }
+    }
+
     /// Fast-math flags of an instruction, as bits; 0 if it cannot have any.
     pub fn fast_math(self) -> u32 {
         // SAFETY: asked only if the instruction can have flags.

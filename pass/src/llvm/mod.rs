@@ -21,7 +21,7 @@ mod types;
 mod value;
 mod work;
 
-pub use analyses::{Alias, Analyses, Backedges, CycleRef, Effects, ModRef};
+pub use analyses::{Alias, Analyses, Backedges, CycleRef, Effects, IntegerFacts, ModRef};
 pub use builder::Builder;
 pub use function::{Function, is_intrinsic};
 pub use instruction::Location;

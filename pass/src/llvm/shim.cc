@@ -240,6 +240,20 @@ LLVMValueRef ct_expand_backedge_count(void *a, LLVMBasicBlockRef header, LLVMTyp
   return expander.isSafeToExpandAt(taken, at) ? wrap(expander.expandCodeFor(taken, unwrap(type), at)) : nullptr;
 }
 
+// What is known of an integer at all its executions: facts[0], a number that it is a multiple of; facts[1] and facts[2],
+// its least and greatest value with sign. False if it has more than 64 bits.
+bool ct_integer_facts(void *a, LLVMValueRef function, LLVMValueRef integer, int64_t *facts) {
+  auto &se = analyses(a)->get<ScalarEvolutionAnalysis>(*value<Function>(function));
+  if (!se.isSCEVable(unwrap(integer)->getType()) || se.getTypeSizeInBits(unwrap(integer)->getType()) > 64)
+    return false;
+  const SCEV *s = se.getSCEV(unwrap(integer));
+  ConstantRange range = se.getSignedRange(s);
+  facts[0] = se.getConstantMultiple(s).getZExtValue();
+  facts[1] = range.getSignedMin().getSExtValue();
+  facts[2] = range.getSignedMax().getSExtValue();
+  return true;
+}
+
 // Do two ranges of memory overlap? 0: no; 1: perhaps; 2: partly; 3: they are the same. Pointers must belong to the
 // function, and the answer holds for one execution of their definitions.
 int ct_alias(void *a, LLVMValueRef function, LLVMValueRef p, uint64_t p_size, LLVMValueRef q, uint64_t q_size) {

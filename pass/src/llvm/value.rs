@@ -196,6 +196,12 @@ impl<'m> Value<'m> {
             .then(|| Block(unsafe { c::LLVMValueAsBasicBlock(self.0) }, PhantomData))
     }
 
+    /// What an alias stands for.
+    pub fn alias_target(self) -> Option<Value<'m>> {
+        // SAFETY: callers apply it to aliases.
+        Value::new(unsafe { c::LLVMAliasGetAliasee(self.0) })
+    }
+
     /// The function behind aliases, if it is one.
     pub fn as_function_or_alias(self) -> Option<super::function::Function<'m>> {
         if self.kind() == ValueKind::LLVMGlobalAliasValueKind {

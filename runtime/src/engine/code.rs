@@ -97,7 +97,9 @@ impl Code {
     fn planned(graph: &Graph, options: Options) -> Result<Self, Error> {
         let code = CompiledGraph::compile(&plan(graph, options));
         let code = code.map_err(|e| Error::new(format!("`{}`: {e}", graph.name)))?;
-        counters::materialized();
+        if !code.is_loaded() {
+            counters::materialized();
+        }
         Ok(Self(code))
     }
 

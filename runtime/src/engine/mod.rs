@@ -6,6 +6,7 @@
 
 mod call;
 mod code;
+mod compiled;
 mod counters;
 mod derivative;
 mod function;
@@ -21,6 +22,9 @@ mod saved;
 mod special;
 
 pub use code::set_plan_options;
+#[cfg(feature = "jit")]
+pub use compiled::save_compiled;
+pub use compiled::{compiled_hits, load_compiled};
 pub use cotangent_graph::plan::Options as PlanOptions;
 pub use counters::{materializations, residual_bytes, specializations};
 pub use function::{Description, Function, Param};

@@ -103,6 +103,12 @@ fn program(key: &str, name: &str) -> Result<&'static Program, String> {
     }
 }
 
+/// The functions of the artifact; `None` without one.
+pub(super) fn keys() -> Option<Vec<&'static str>> {
+    let embedded = embedded().ok()?;
+    Some(embedded.programs.keys().map(String::as_str).collect())
+}
+
 /// Every function of the artifact. One that was not requested yet has no original to fall back on.
 pub(super) fn all() -> Result<Vec<&'static Function>, Error> {
     let Embedded { programs, code } = embedded().map_err(|e| {

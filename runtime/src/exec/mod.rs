@@ -1,22 +1,23 @@
 //! Execution: a plan, compiled on its first call, and run below autograd.
 
 mod call;
+mod machine;
 mod meta;
 mod tape;
 
 pub use call::call_op;
+pub use machine::MachineError;
 pub use meta::Meta;
 pub use tape::Tape;
 
-use crate::jit::{Code, JitError, assemble};
 use crate::lower::{Held, LowerError, Lowered, Place, Scalar, lower};
 use crate::torch::{shim, take_error};
 use cotangent_graph::ir::Loc;
 use cotangent_graph::ops::Op;
 use cotangent_graph::plan::Plan;
+use machine::Machine;
 use std::marker::PhantomData;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 use tch::Tensor;
 use torch_sys::{C_scalar, C_tensor};
 
@@ -118,32 +119,47 @@ pub enum RunError {
     /// In LibTorch.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// In the JIT, on the first call.
+    /// There is no machine code.
     #[error(transparent)]
-    Jit(#[from] JitError),
+    Machine(#[from] MachineError),
+}
+
+/// Why a plan has no code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// It cannot be lowered.
+    #[error(transparent)]
+    Lower(#[from] LowerError),
+    /// There is no machine code.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
 }
 
 /// A plan as machine code. `Send + Sync`: calls may overlap.
 pub struct CompiledGraph {
-    lowered: Lowered,
+    lowered: Arc<Lowered>,
     scalars: Scalars,
-    code: OnceLock<Result<Code, JitError>>,
+    machine: Machine,
 }
 
 impl CompiledGraph {
-    /// Lowers a plan. Machine code is made on the first call.
+    /// Lowers a plan, and looks for its machine code in the libraries that were loaded. The JIT makes it on the first
+    /// call.
     ///
     /// # Errors
-    /// If the plan's graph was not closed.
-    pub fn compile(plan: &Plan) -> Result<Self, LowerError> {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let symbol = format!("cotangent_graph_{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        let lowered = lower(plan, &symbol)?;
+    /// If the plan's graph was not closed; in a program without a JIT, if no library has its code.
+    pub fn compile(plan: &Plan) -> Result<Self, CompileError> {
+        let lowered = Arc::new(lower(plan)?);
         Ok(Self {
             scalars: Scalars::new(&lowered.scalars),
+            machine: Machine::of(&lowered)?,
             lowered,
-            code: OnceLock::new(),
         })
+    }
+
+    /// Is its machine code from a library?
+    pub fn is_loaded(&self) -> bool {
+        self.machine.is_loaded()
     }
 
     /// The lowered module.
@@ -187,7 +203,7 @@ impl CompiledGraph {
         inputs: &[Input<'_>],
         how: impl FnOnce(shim::Code, *mut *mut (), *mut f64, *const *mut ()) -> i32,
     ) -> Result<Vec<Output>, RunError> {
-        let code = self.code()?;
+        let code = self.machine.code(&self.lowered)?;
         let mut frame = Frame::new(&self.lowered, inputs);
         let failed = how(
             code,
@@ -210,16 +226,6 @@ impl CompiledGraph {
                 .into())
             }
         }
-    }
-
-    fn code(&self) -> Result<shim::Code, JitError> {
-        let code = self
-            .code
-            .get_or_init(|| Code::add(&self.lowered.symbol, &assemble(&self.lowered.text)?));
-        let address = code.as_ref().map_err(Clone::clone)?.address()?;
-        let address = usize::try_from(address).expect("an address of this process");
-        // SAFETY: the function at this address was compiled with this signature, and lives as long as `self`.
-        Ok(unsafe { std::mem::transmute::<*const (), shim::Code>(std::ptr::with_exposed_provenance(address)) })
     }
 }
 

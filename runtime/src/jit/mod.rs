@@ -1,12 +1,13 @@
 //! ORC: object files in, addresses out. One JIT per process; each piece of code can be removed again.
 //!
-//! Compiled code defines no mutable global, no thread-local and no allocator: everything it shares with the program
-//! (LibTorch's functions, the shim, libm) is imported by address.
+//! What compiled code imports, it imports by address (see `imports`).
 
 mod object;
 mod symbols;
 
-pub use object::assemble;
+pub use object::{Processor, assemble};
+
+use crate::lower::Lowered;
 
 use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
 use inkwell::llvm_sys::orc2::lljit::*;
@@ -76,9 +77,15 @@ unsafe impl Send for Code {}
 unsafe impl Sync for Code {}
 
 impl Code {
-    /// Adds an object file that defines `symbol`, which no other code of the process may define. It is linked when
-    /// [`Code::address`] is first asked for.
-    pub fn add(symbol: &str, object: &[u8]) -> Result<Self, JitError> {
+    /// Compiles a lowered graph. It is linked when [`Code::address`] is first asked for.
+    pub fn compile(lowered: &Lowered) -> Result<Self, JitError> {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let symbol = format!("cotangent_graph_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        Self::add(&symbol, &assemble(&lowered.named(&symbol), &Processor::Host)?)
+    }
+
+    /// Adds an object file that defines `symbol`, which no other code of the process may define.
+    fn add(symbol: &str, object: &[u8]) -> Result<Self, JitError> {
         let jit = jit()?;
         let symbol = CString::new(symbol).map_err(|e| error("name a function", e))?;
         let buffer = MemoryBuffer::create_from_memory_range_copy(object, "cotangent");

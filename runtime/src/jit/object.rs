@@ -15,11 +15,19 @@ pub(super) fn initialize() -> Result<(), JitError> {
         .map_err(|e| error("find this machine's backend", e))
 }
 
+/// What code is compiled for.
+pub enum Processor<'a> {
+    /// This machine's processor.
+    Host,
+    /// Any of this machine's kind that has these extensions.
+    With(&'a [String]),
+}
+
 /// Compiles the text of an LLVM module to an object file.
 ///
 /// # Errors
 /// If the text is not a valid module.
-pub fn assemble(text: &str) -> Result<Vec<u8>, JitError> {
+pub fn assemble(text: &str, processor: &Processor<'_>) -> Result<Vec<u8>, JitError> {
     initialize()?;
     let context = Context::create();
     let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "cotangent");
@@ -29,13 +37,21 @@ pub fn assemble(text: &str) -> Result<Vec<u8>, JitError> {
     module.verify().map_err(|e| error("verify a lowered graph", e))?;
     let triple = TargetMachine::get_default_triple();
     let target = Target::from_triple(&triple).map_err(|e| error("find this machine's backend", e))?;
-    let cpu = TargetMachine::get_host_cpu_name();
-    let features = TargetMachine::get_host_cpu_features();
+    let (cpu, features) = match processor {
+        Processor::Host => (
+            TargetMachine::get_host_cpu_name().to_string(),
+            TargetMachine::get_host_cpu_features().to_string(),
+        ),
+        Processor::With(extensions) => {
+            let features: Vec<String> = extensions.iter().map(|f| format!("+{f}")).collect();
+            (String::new(), features.join(","))
+        }
+    };
     let machine = target
         .create_target_machine(
             &triple,
-            &cpu.to_string_lossy(),
-            &features.to_string_lossy(),
+            &cpu,
+            &features,
             OptimizationLevel::Default,
             // LibTorch's functions may be further away than a direct call reaches.
             RelocMode::PIC,

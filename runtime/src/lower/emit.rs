@@ -1,6 +1,6 @@
 //! The emitter: one step after the other, as LLVM text.
 
-use super::{Held, LowerError, Lowered, Place, Scalar, held};
+use super::{Held, LowerError, Lowered, Place, SYMBOL, Scalar, held};
 use cotangent_graph::ir::{Arg, Type, Value};
 use cotangent_graph::ops::Results;
 use cotangent_graph::plan::{Plan, Step};
@@ -26,11 +26,11 @@ pub(super) struct Emitter<'p> {
 }
 
 impl<'p> Emitter<'p> {
-    pub(super) fn new(plan: &'p Plan, symbol: &str) -> Result<Self, LowerError> {
+    pub(super) fn new(plan: &'p Plan) -> Result<Self, LowerError> {
         let mut emitter = Self {
             plan,
             out: Lowered {
-                symbol: symbol.to_owned(),
+                function: plan.name.clone(),
                 text: String::new(),
                 scalars: vec![],
                 slots: vec![],
@@ -479,8 +479,7 @@ impl<'p> Emitter<'p> {
         }
         _ = writeln!(
             text,
-            "\ndefine i32 @{}(ptr %slots, ptr %floats, ptr %scalars) uwtable {{\nstart:",
-            self.out.symbol
+            "\ndefine i32 {SYMBOL}(ptr %slots, ptr %floats, ptr %scalars) uwtable {{\nstart:"
         );
         text.push_str(&self.allocas);
         text.push_str(&self.body);

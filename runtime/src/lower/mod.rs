@@ -19,9 +19,9 @@ use cotangent_graph::plan::Plan;
 /// A lowered plan.
 #[derive(Clone, Debug)]
 pub struct Lowered {
-    /// Symbol of the function.
-    pub symbol: String,
-    /// The LLVM module.
+    /// Name of the function that the graph is of.
+    pub function: String,
+    /// The LLVM module. It is the same in every process.
     pub text: String,
     /// Numbers that ops take as LibTorch scalars: the third argument points at one C scalar for each.
     pub scalars: Vec<Scalar>,
@@ -85,10 +85,21 @@ fn held(ty: &Type) -> Option<Held> {
     }
 }
 
-/// Lowers a plan. `symbol` must be unique in the process.
+/// Symbol of the function in the text of a lowered graph.
+const SYMBOL: &str = "@cotangent_graph";
+
+/// Lowers a plan.
 ///
 /// # Errors
 /// If the plan's graph was not closed, or holds an op that has no C function.
-pub fn lower(plan: &Plan, symbol: &str) -> Result<Lowered, LowerError> {
-    emit::Emitter::new(plan, symbol)?.run()
+pub fn lower(plan: &Plan) -> Result<Lowered, LowerError> {
+    emit::Emitter::new(plan)?.run()
+}
+
+impl Lowered {
+    /// The text with another symbol for the function.
+    #[cfg(feature = "jit")]
+    pub(crate) fn named(&self, symbol: &str) -> String {
+        self.text.replace(&format!("{SYMBOL}("), &format!("@{symbol}("))
+    }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// How kernels are run.
 #[derive(Args)]
-pub(super) struct Options {
+pub(super) struct Ways {
     /// Only kernels whose name contains this
     #[arg(long)]
     filter: Option<String>,
@@ -30,7 +30,7 @@ pub(super) struct Options {
 const RUST_LEVELS: [u8; 2] = [0, 3];
 
 /// Runs the kernels of a folder.
-pub(super) fn run(from: &Path, only: Option<&str>, options: &Options) -> Result<Report> {
+pub(super) fn run(from: &Path, only: Option<&str>, options: &Ways) -> Result<Report> {
     let wanted = |language: &str| only.is_none_or(|o| o == language) && from.join(language).is_dir();
     if !wanted("c") && !wanted("rust") {
         bail!("{} has neither `c` nor `rust` of what is asked for", from.display());

@@ -33,7 +33,7 @@ pub(crate) struct Options {
     #[arg(long)]
     only: Option<String>,
     #[command(flatten)]
-    kernels: kernels::Options,
+    kernels: kernels::Ways,
     /// End with one JSON object on a line
     #[arg(long)]
     json: bool,

@@ -91,6 +91,13 @@ pub(super) fn set_up(cache: &Path) -> Result<Torch> {
     Ok(Torch::Folder(folder))
 }
 
+/// A text file of LibTorch's wheel.
+pub(super) fn file(name: &str, downloads: &Path) -> Result<String> {
+    let wheel = &WHEELS[0];
+    download(wheel, downloads)?;
+    unpack::text(&downloads.join(wheel.file), name)
+}
+
 /// The LibTorch that the user's environment names; `ours` is named there by the settings of an earlier set-up.
 fn users_own(ours: &Path) -> Result<Option<Torch>> {
     if std::env::var_os("LIBTORCH_USE_PYTORCH").is_some_and(|v| v == "1") {

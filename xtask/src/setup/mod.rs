@@ -39,6 +39,11 @@ pub(crate) fn ensure() -> Result<()> {
     }
 }
 
+/// A text file of the wheel that LibTorch comes from.
+pub(crate) fn torch_file(name: &str) -> Result<String> {
+    libtorch::file(name, &cache()?.join("downloads"))
+}
+
 /// LLVM's folder; LLVM is installed if it is missing. What works on C alone needs no LibTorch.
 pub(crate) fn llvm() -> Result<PathBuf> {
     local::llvm().map_or_else(llvm::set_up, Ok)

@@ -32,6 +32,15 @@ pub(super) fn wheel(wheel: &Path, place: impl Fn(&str) -> Option<PathBuf>) -> Re
     Ok(chosen.len())
 }
 
+/// One text file of a wheel.
+pub(super) fn text(wheel: &Path, name: &str) -> Result<String> {
+    let in_wheel = || format!("cannot read {name} in {}", wheel.display());
+    let file = io::BufReader::new(File::open(wheel).with_context(in_wheel)?);
+    let mut archive = zip::ZipArchive::new(file).with_context(in_wheel)?;
+    let entry = archive.by_name(name).with_context(in_wheel)?;
+    io::read_to_string(entry).with_context(in_wheel)
+}
+
 /// Unpacks named files of a gzipped tar archive into a folder.
 pub(super) fn tarball(tarball: &Path, names: &[&str], folder: &Path) -> Result<()> {
     let in_tarball = || format!("cannot unpack {}", tarball.display());

@@ -1,0 +1,234 @@
+//! Calls: what arguments and results are in the callee, and what is known of code that is not in the module.
+
+use super::Constraints;
+use crate::kernel::analysis::allocations::{Allocation, allocation};
+use crate::kernel::analysis::regions::Origin;
+use crate::kernel::analysis::shape::Sort;
+use crate::kernel::analysis::span::Span;
+use crate::llvm::{Function, Value};
+
+/// Blocks of up to this many bytes are copied cell by cell.
+const BLOCK: u64 = 256;
+
+const OPEN: Origin = Origin {
+    stack: false,
+    heap: false,
+    global: false,
+    open: true,
+};
+
+impl<'m> Constraints<'_, 'm> {
+    pub(super) fn call(&mut self, f: Function<'m>, i: Value<'m>) {
+        let arguments = i.arguments();
+        let Some(callee) = i.callee() else {
+            return self.indirect(i, &arguments);
+        };
+        let name = callee.value().name();
+        match allocation(i) {
+            Some(Allocation::Free { .. }) => return,
+            Some(Allocation::New { .. }) => {
+                self.object(i, heap());
+                return;
+            }
+            Some(Allocation::Resize { old, .. }) => {
+                self.object(i, heap());
+                let (from, to) = (self.slots_of(arguments[old as usize]), self.slots_of(i));
+                return self.regions.flow(from, to, Span::exact(0));
+            }
+            None => {}
+        }
+        if !callee.is_declaration() {
+            return self.bind(callee, i, &arguments);
+        }
+        let block = ["llvm.memcpy", "llvm.memmove"].iter().any(|p| name.starts_with(p));
+        if block || matches!(&*name, "memcpy" | "memmove") {
+            let (to, from, size) = (arguments[0], arguments[1], arguments[2]);
+            match size.is_const_int() {
+                true if size.zext_value() <= BLOCK => self.copy_cells(i, to, from, size.zext_value()),
+                _ => self.copy_unknown(i, to, from),
+            }
+            if !block {
+                let result = self.slots_of(i);
+                self.copy_value(to, result);
+            }
+            return;
+        }
+        if name.starts_with("llvm.") {
+            self.intrinsic(f, i, &name, &arguments);
+        } else if !i.call_has("noreturn") {
+            self.unknown(i, &arguments);
+        }
+    }
+
+    fn copy_unknown(&mut self, call: Value<'m>, to: Value<'m>, from: Value<'m>) {
+        let (p, q) = (self.slots_of(to), self.slots_of(from));
+        let at = self.allot(1);
+        self.accesses.insert(call, at);
+        self.regions.copy_block(p, q);
+    }
+
+    fn intrinsic(&mut self, _: Function<'m>, i: Value<'m>, name: &str, arguments: &[Value<'m>]) {
+        const SILENT: [&str; 11] = [
+            "llvm.memset",
+            "llvm.lifetime",
+            "llvm.invariant",
+            "llvm.dbg",
+            "llvm.assume",
+            "llvm.prefetch",
+            "llvm.experimental.noalias",
+            "llvm.stack",
+            "llvm.va_end",
+            "llvm.eh",
+            "llvm.objectsize",
+        ];
+        if SILENT.iter().any(|p| name.starts_with(p)) {
+            return;
+        }
+        let pointers = i.ty().scalar().is_pointer();
+        if pointers && arguments.first().is_some_and(|a| a.ty() == i.ty()) {
+            // `ptrmask`, `launder.invariant.group`, `threadlocal.address`: into the same object.
+            let (from, to) = (self.slots_of(arguments[0]), self.slots_of(i));
+            let step = if name.starts_with("llvm.ptrmask") {
+                Span::strided(0, 1)
+            } else {
+                Span::exact(0)
+            };
+            return self.regions.flow(from, to, step);
+        }
+        let shape = self.shape(i);
+        if shape.leaves.iter().any(|l| l.sort != Sort::Byte) && i.ty().scalar().is_int() {
+            // Swaps of bytes, rotations, saturating arithmetic, minimum: the result is another number.
+            let to = self.lanes(i);
+            for a in arguments
+                .iter()
+                .filter(|a| !a.is_constant() && a.ty().scalar().is_int())
+            {
+                let from = self.lanes(*a);
+                self.change(&from, &to);
+            }
+            return;
+        }
+        if arguments.iter().any(|a| a.ty().scalar().is_pointer()) {
+            self.unknown(i, arguments);
+        }
+    }
+
+    /// Arguments to parameters, result to result.
+    fn bind(&mut self, callee: Function<'m>, call: Value<'m>, arguments: &[Value<'m>]) {
+        let params = callee.params();
+        for (a, p) in arguments.iter().zip(&params) {
+            if a.ty() == p.ty() {
+                let to = self.slots_of(*p);
+                self.copy_value(*a, to);
+            } else {
+                self.open(*a);
+                self.open(*p);
+            }
+        }
+        for a in arguments.iter().skip(params.len()) {
+            self.open(*a);
+        }
+        if callee.result() == call.ty() && !call.ty().is_void() {
+            let (from, to) = (self.result_of(callee), self.slots_of(call));
+            let shape = self.shape(call);
+            self.copy_slots(&shape.leaves, from, to);
+        } else if !call.ty().is_void() {
+            self.open(call);
+        }
+    }
+
+    /// An indirect call: as a call of a function that calls each candidate of the type.
+    fn indirect(&mut self, call: Value<'m>, arguments: &[Value<'m>]) {
+        let (params, result) = self.signature(call.called_type());
+        for (a, to) in arguments.iter().zip(&params) {
+            if let Some(to) = to {
+                self.copy_value(*a, *to);
+            }
+        }
+        if let Some(from) = result {
+            let to = self.slots_of(call);
+            let shape = self.shape(call);
+            self.copy_slots(&shape.leaves, from, to);
+        }
+    }
+
+    fn signature(&mut self, ty: crate::llvm::Type<'m>) -> (Vec<Option<u32>>, Option<u32>) {
+        if let Some(s) = self.signatures.get(&ty) {
+            return s.clone();
+        }
+        let mut slots = |t: crate::llvm::Type<'m>| {
+            let n = self.shapes.of(t).slots;
+            (n > 0).then(|| self.allot(n))
+        };
+        let params: Vec<_> = ty.params().into_iter().map(&mut slots).collect();
+        let result = slots(ty.result());
+        self.signatures.insert(ty, (params.clone(), result));
+        (params, result)
+    }
+
+    /// A function whose address is taken: indirect calls of its type may reach it.
+    pub(super) fn candidate(&mut self, f: Function<'m>) {
+        let (params, result) = self.signature(f.ty());
+        for (p, from) in f.params().into_iter().zip(params) {
+            if let Some(from) = from {
+                let to = self.slots_of(p);
+                let shape = self.shape(p);
+                self.copy_slots(&shape.leaves, from, to);
+            }
+        }
+        if let Some(to) = result {
+            let from = self.result_of(f);
+            let leaves = self.shapes.of(f.result());
+            self.copy_slots(&leaves.leaves, from, to);
+        }
+    }
+
+    /// A function that is not in the module: what it may write is open, and its result points there, or elsewhere.
+    fn unknown(&mut self, call: Value<'m>, arguments: &[Value<'m>]) {
+        let effects = call.effects();
+        for (k, a) in arguments.iter().enumerate() {
+            let (access, kept) = call.argument_effects(k as u32);
+            if (access.writes && effects.arguments.writes) || kept {
+                self.open(*a);
+            }
+        }
+        if call.ty().is_void() {
+            return;
+        }
+        self.open(call);
+        let pointer = call.ty().is_pointer();
+        for a in arguments.iter().filter(|a| pointer && a.ty().is_pointer()) {
+            let (from, to) = (self.slots_of(*a), self.slots_of(call));
+            self.regions.flow(from, to, Span::strided(0, 1));
+        }
+    }
+
+    /// Pointers of the value point to memory that code outside knows; its integers come from there.
+    fn open(&mut self, v: Value<'m>) {
+        if v.is_undef() {
+            return;
+        }
+        let shape = self.shape(v);
+        let first = self.slots_of(v);
+        for leaf in &shape.leaves {
+            match leaf.sort {
+                Sort::Pointer => {
+                    let node = self.regions.node(OPEN);
+                    self.regions.point(first + leaf.slot, node, Span::exact(0));
+                }
+                Sort::Word => {
+                    let slots = first + leaf.slot..first + leaf.slot + leaf.slots;
+                    self.sources.extend(slots.map(|s| (s, None)));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn heap() -> Origin {
+    Origin {
+        heap: true,
+        ..Origin::default()
+    }
+}

@@ -1,0 +1,184 @@
+//! Words: integers that carry bits of floats or pointers.
+//!
+//! An integer lane (four bytes) is a word if it can come, copied bit by bit, from a float or pointer in memory or in a
+//! register, and go, copied, to where it is one again. All other integers have no derivative. A lane's kinds are those
+//! of the memory and registers that it shares copies with.
+//!
+//! **Promise.** Bits of a float that reach a float again by copies only do so through words. Bits that are changed on
+//! the way (not by their sign alone) and reach a float again are reported ([`Words::laundered`]): the engine refuses
+//! them where they are active.
+
+use super::constraints::{Constraints, Flow};
+use super::content::{Content, touched};
+use super::kinds::Kinds;
+use super::shape::Sort;
+use crate::llvm::{Function, Opcode, Value};
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+
+/// The words of a module.
+#[derive(Default)]
+pub struct Words<'m> {
+    kinds: HashMap<Value<'m>, Vec<(u32, Kinds)>>,
+    laundered: HashSet<Value<'m>>,
+}
+
+impl<'m> Words<'m> {
+    /// The words of the module that `content` looked at.
+    pub fn new(content: &Content<'_, 'm>) -> Self {
+        let c = &mut *content.inner.borrow_mut();
+        let (bytes, single) = bytes(c);
+        let slots = c.regions.slot_count();
+        let (mut copies, mut backward, mut changes) = (vec![vec![]; slots], vec![vec![]; slots], vec![vec![]; slots]);
+        for (a, b, flow) in &c.flows {
+            match flow {
+                Flow::Copy => {
+                    copies[*a as usize].push(*b);
+                    backward[*b as usize].push(*a);
+                }
+                Flow::Change => changes[*a as usize].push(*b),
+            }
+        }
+        let (mut carried, mut foreign) = (vec![], vec![]);
+        for (s, from) in c.sources.clone() {
+            match c.regions.kinds(s) {
+                Kinds::PARTIAL if !bytes.contains(&s) => {}
+                Kinds::NONE if single.contains(&s) => {}
+                Kinds::NONE if from.is_none_or(|p| is_open(c, p)) => foreign.push(s),
+                Kinds::NONE => {}
+                _ => carried.push(s),
+            }
+        }
+        let (mut wanted, mut outward) = (vec![], vec![]);
+        for (s, at) in c.sinks.clone() {
+            match c.regions.kinds(s) {
+                Kinds::PARTIAL if !bytes.contains(&s) => {}
+                Kinds::NONE if single.contains(&s) => {}
+                Kinds::NONE if at.is(Opcode::LLVMStore) && is_open(c, at.operand(1)) => outward.push(s),
+                Kinds::NONE => {}
+                _ => wanted.push(s),
+            }
+        }
+        let from = reach(slots, &carried, &[&copies]);
+        let to = reach(slots, &wanted, &[&backward]);
+        let (foreign, outward) = (reach(slots, &foreign, &[&copies]), reach(slots, &outward, &[&backward]));
+        let mut changed: Vec<u32> = vec![];
+        for s in (0..slots).filter(|s| from[*s]) {
+            changed.extend(&changes[s]);
+        }
+        for (s, _) in c.signs.clone() {
+            // The sign of a lane that does not end a float is no sign.
+            if from[s as usize] && c.regions.kinds(s).meets(Kinds::F64 | Kinds::PTR | Kinds::PTR_TAIL) {
+                changed.push(s);
+            }
+        }
+        // What was changed once stays so.
+        let changed = reach(slots, &changed, &[&copies, &changes]);
+        let mut words = Self::default();
+        for (s, at) in c.sinks.clone() {
+            if changed[s as usize] && c.regions.kinds(s).has_float() {
+                words.laundered.insert(at);
+            }
+        }
+        let kinds = |c: &mut Constraints<'_, 'm>, s: u32| match (from[s as usize] && to[s as usize], c.regions.kinds(s))
+        {
+            (true, k) => k,
+            (false, Kinds::NONE) if foreign[s as usize] && outward[s as usize] => Kinds::UNKNOWN,
+            _ => Kinds::NONE,
+        };
+        let values: Vec<(Value<'m>, u32)> = c.values.iter().map(|(v, s)| (*v, *s)).collect();
+        for (v, first) in values.into_iter().filter(|(v, _)| !v.is_constant()) {
+            let shape = c.shapes.of(v.ty());
+            let integers = shape
+                .leaves
+                .iter()
+                .filter(|l| matches!(l.sort, Sort::Word | Sort::Byte));
+            let slots = integers.flat_map(|l| (0..l.slots).map(|i| (l.offset as u32 + 4 * i, first + l.slot + i)));
+            let lanes: Vec<_> = slots
+                .map(|(o, s)| (o, kinds(c, s)))
+                .filter(|(_, k)| !k.is_none())
+                .collect();
+            if !lanes.is_empty() {
+                words.kinds.insert(v, lanes);
+            }
+        }
+        words
+    }
+
+    /// What the lanes of a value carry: offsets of four bytes each in its layout. Empty if the integers in the value
+    /// are just that. The tail of a `double` or pointer is a lane of its own.
+    pub fn of(&self, v: Value<'m>) -> &[(u32, Kinds)] {
+        self.kinds.get(&v).map_or(&[], Vec::as_slice)
+    }
+
+    /// Does the instruction (a store, or a cast to float) take for a float what may be changed bits of another?
+    pub fn laundered(&self, i: Value<'m>) -> bool {
+        self.laundered.contains(&i)
+    }
+
+    /// Text form: the words of a function, and what is laundered.
+    pub fn print(&self, f: Function<'m>) -> String {
+        let mut text = format!("@{}\n", f.name());
+        for v in f.params().into_iter().chain(f.instructions()) {
+            let lanes = self.of(v);
+            if !lanes.is_empty() {
+                let lanes: Vec<_> = lanes.iter().map(|(o, k)| format!("{o}: {k}")).collect();
+                let _ = writeln!(text, "  %{}: {}", v.name(), lanes.join(", "));
+            }
+            if self.laundered(v) {
+                let _ = writeln!(text, "  laundered: {}", v.text().trim());
+            }
+        }
+        text
+    }
+}
+
+/// Lanes of less than four bytes that may be part of a float or pointer, which is noted; and those of a byte at a fixed
+/// place of its own (a tag), which are of nothing unknown.
+fn bytes(c: &mut Constraints<'_, '_>) -> (HashSet<u32>, HashSet<u32>) {
+    let (mut within, mut single) = (HashSet::new(), HashSet::new());
+    let accesses = c.bytes.clone();
+    let mut plain = vec![];
+    for (s, pointer) in accesses {
+        let p = c.slots_of(pointer);
+        let Some(t) = c.regions.target(p) else { continue };
+        let touches = !touched(c, t, 2).is_none();
+        if t.span.is_exact() && !touches {
+            single.insert(s);
+        }
+        if touches {
+            c.regions.note(s, Kinds::PARTIAL);
+            within.insert(s);
+        } else if c
+            .regions
+            .cells(t.node)
+            .0
+            .into_iter()
+            .all(|(_, cell)| c.regions.kinds(cell).is_none())
+        {
+            plain.push(s);
+        }
+    }
+    // Memory that is accessed by bytes only can hold them, too.
+    within.extend(plain);
+    (within, single)
+}
+
+fn is_open<'m>(c: &mut Constraints<'_, 'm>, pointer: Value<'m>) -> bool {
+    let p = c.slots_of(pointer);
+    let target = c.regions.target(p);
+    target.is_none_or(|t| c.regions.origin(t.node).open)
+}
+
+fn reach(n: usize, from: &[u32], edges: &[&Vec<Vec<u32>>]) -> Vec<bool> {
+    let mut seen = vec![false; n];
+    let mut work: Vec<u32> = from.to_vec();
+    while let Some(s) = work.pop() {
+        if !std::mem::replace(&mut seen[s as usize], true) {
+            for e in edges {
+                work.extend(e[s as usize].iter().filter(|t| !seen[**t as usize]));
+            }
+        }
+    }
+    seen
+}

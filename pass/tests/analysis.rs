@@ -1,0 +1,88 @@
+//! Filetests of the analyses: each `tests/analysis/<analysis>/*.ll` is a test of one.
+//!
+//! The first line is `; test <analysis> <roots>`, then comes the module, then a line `; ----`, then the text form that
+//! the analysis must give. `BLESS=1 cargo test --test analysis` rewrites the expected texts; review them as code.
+
+use cotangent_pass::kernel::analysis::content::Content;
+use cotangent_pass::kernel::analysis::words::Words;
+use cotangent_pass::llvm::{Analyses, Function, Linkage, Mod, OwnedModule};
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+const SEPARATOR: &str = "; ----\n";
+
+fn main() {
+    let args = Arguments::from_args();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/analysis");
+    let mut files = vec![];
+    collect(&root, &mut files);
+    files.sort();
+    let trials = files.into_iter().map(|path| {
+        let name = path
+            .strip_prefix(&root)
+            .expect("found below the root")
+            .display()
+            .to_string();
+        Trial::test(name, move || check(&path))
+    });
+    libtest_mimic::run(&args, trials.collect()).exit();
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("the folder of filetests") {
+        let path = entry.expect("an entry of the folder").path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|e| e == "ll") {
+            files.push(path);
+        }
+    }
+}
+
+fn check(path: &Path) -> Result<(), Failed> {
+    let text = fs::read_to_string(path)?;
+    let (input, want) = text.split_once(SEPARATOR).unwrap_or((&text, ""));
+    let first = input.lines().next().unwrap_or("");
+    let command = first
+        .strip_prefix("; test ")
+        .ok_or("the first line is not `; test <analysis>`")?;
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let (analysis, roots) = words.split_first().ok_or("no analysis is named")?;
+    let module = OwnedModule::read(input.as_bytes())?;
+    module.get().verify()?;
+    let got = run(module.get(), analysis, roots)?;
+    let got = format!("{}\n", got.trim_end());
+    if env::var_os("BLESS").is_some() {
+        let input = input.trim_end();
+        fs::write(path, format!("{input}\n{SEPARATOR}{got}"))?;
+        return Ok(());
+    }
+    match got == want {
+        true => Ok(()),
+        false => Err(format!("the analysis gives\n{got}\ninstead of\n{want}").into()),
+    }
+}
+
+fn run(m: Mod<'_>, analysis: &str, roots: &[&str]) -> Result<String, Failed> {
+    let external = |f: &Function<'_>| f.linkage() == Linkage::LLVMExternalLinkage;
+    let bodies: Vec<_> = m.functions().filter(|f| !f.is_declaration()).collect();
+    let named = |f: &Function<'_>| {
+        if roots.is_empty() {
+            external(f)
+        } else {
+            roots.contains(&&*f.name())
+        }
+    };
+    let roots: Vec<_> = bodies.iter().copied().filter(named).collect();
+    let llvm = Analyses::new(m);
+    let content = Content::new(m, &llvm, &roots);
+    Ok(match analysis {
+        "content" => bodies.iter().map(|f| content.print(*f)).collect(),
+        "words" => {
+            let w = Words::new(&content);
+            bodies.iter().map(|f| w.print(*f)).collect()
+        }
+        other => return Err(format!("unknown analysis {other}").into()),
+    })
+}
