@@ -16,7 +16,7 @@ const TABLE: &str = "cotangent_kernels";
 /// Symbol of its length.
 const LENGTH: &str = "cotangent_kernels_len";
 /// The support function that finds shadows.
-const SHADOW: &str = "cotangent.shadow";
+const SHADOW: &str = "cotangent.object";
 
 /// A kernel that is asked for.
 #[derive(Clone, Debug)]
@@ -144,13 +144,13 @@ impl<'m> Writer<'m> {
         let (module, context) = (self.module, self.module.context());
         let ptr = context.ptr();
         let f = module.add_function(&format!("{}.{what}", self.name), context.function(result, &[ptr; 3]));
-        let shadow = || module.add_function(SHADOW, context.function(ptr, &[ptr; 3]));
+        let shadow = || module.add_function(SHADOW, context.function(ptr, &[ptr; 2]));
         let shadow = module.function(SHADOW).unwrap_or_else(shadow);
         let b = Builder::new(context);
         b.at_end(f.append_block("entry"));
         if let [args, out, arena] = f.params()[..] {
-            let of_args = b.call(shadow, &[arena, args, ptr.zero()]);
-            let of_out = b.call(shadow, &[arena, out, ptr.zero()]);
+            let of_args = b.call(shadow, &[arena, args]);
+            let of_out = b.call(shadow, &[arena, out]);
             let given = b.call(derived, &[args, of_args, out, of_out, arena]);
             b.ret(of(&b, given));
         }

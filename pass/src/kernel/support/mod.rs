@@ -2,10 +2,11 @@
 
 use crate::llvm::{Linkage, Mod, parse_text};
 
-const TEXTS: [&str; 3] = [
+const TEXTS: [&str; 4] = [
     include_str!("arena.ll"),
     include_str!("copy.ll"),
     include_str!("../forward/support.ll"),
+    include_str!("table.ll"),
 ];
 
 /// Adds the support functions to a module, once.
