@@ -178,9 +178,14 @@ pub(super) fn forward<'m>(construct: Construct<'m>, i: Value<'m>, a: &mut Augmen
     for k in 0..i.argument_count() {
         copy.copy_passing(k, new, k + offset);
     }
-    // What comes of it: after the call, or where an invoke goes on.
-    a.replace_primal(i, new);
-    a.after(i);
+    // The results of the old call are those of the new one. They are taken apart where the call goes on.
+    match copy.next() {
+        Some(next) => a.b.before(next),
+        None => {
+            a.replace_primal(i, new);
+            a.after(i);
+        }
+    }
     let primal = if called.signature.result.pointers {
         let (primal, shadow) = (a.b.extract(new, 0), a.b.extract(new, 1));
         a.set_shadow(i, shadow);

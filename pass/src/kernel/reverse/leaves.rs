@@ -1,9 +1,11 @@
-//! What the leaves of a type carry, and arithmetic on values of any type, leaf by leaf.
+//! What the leaves of a value carry, and arithmetic on values of any type, leaf by leaf.
 //!
-//! A shadow and a cotangent have the type of their value. In a shadow the pointer leaves are shadow pointers and the
-//! others zero; in a cotangent the float leaves are cotangents and the others anything.
+//! A shadow and a cotangent have the type of their value. In a shadow the pointer leaves are shadow pointers and all
+//! other bits are zero; in a cotangent the float leaves are cotangents and all other bits are zero. Integers may be
+//! *words*, which carry floats or pointers in lanes of four bytes.
 
-use crate::llvm::{Builder, Mod, Type, TypeKind, Value};
+use crate::kernel::analysis::Kinds;
+use crate::llvm::{Builder, IntPredicate, Mod, Type, TypeKind, Value};
 
 /// The shadow of memory that has none: a function, null, what the program itself must not reach.
 pub const UNKNOWN: u64 = 1 << 63;
@@ -36,22 +38,20 @@ impl Carries {
     }
 }
 
-/// What the bits of integers hold.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Word {
-    /// Numbers.
-    #[default]
-    Int,
-    /// Doubles, one or several side by side.
-    Double,
-    /// Floats, one or several side by side.
-    Float,
-    /// Pointers.
-    Pointer,
+/// The lanes of a word: offsets in the value, and what is there.
+pub type Lanes<'w> = &'w [(u32, Kinds)];
+
+/// A value's type in its module, with what its integers carry.
+#[derive(Clone, Copy)]
+pub struct Leaves<'w, 'm> {
+    /// Layout of types.
+    pub module: Mod<'m>,
+    /// What integers carry.
+    pub lanes: Lanes<'w>,
 }
 
-/// What values of the type carry, if its integers hold `word`.
-pub fn carries(ty: Type<'_>, word: Word) -> Carries {
+/// What a type carries if its integers are just that.
+pub fn carries(ty: Type<'_>) -> Carries {
     match ty.kind() {
         _ if ty.is_float() => Carries {
             floats: true,
@@ -61,81 +61,136 @@ pub fn carries(ty: Type<'_>, word: Word) -> Carries {
             pointers: true,
             floats: false,
         },
-        TypeKind::LLVMIntegerTypeKind => Carries {
-            pointers: word == Word::Pointer,
-            floats: matches!(word, Word::Double | Word::Float),
-        },
-        TypeKind::LLVMVectorTypeKind | TypeKind::LLVMArrayTypeKind => carries(ty.element(), word),
-        TypeKind::LLVMStructTypeKind => {
-            let parts = ty.parts();
-            parts
-                .into_iter()
-                .fold(Carries::default(), |all, part| all.or(carries(part, word)))
-        }
+        TypeKind::LLVMVectorTypeKind => carries(ty.element()),
+        TypeKind::LLVMArrayTypeKind if ty.length() > 0 => carries(ty.element()),
+        TypeKind::LLVMStructTypeKind => ty.parts().into_iter().fold(Carries::default(), |all, t| all.or(carries(t))),
         _ => Carries::default(),
     }
 }
 
 /// The shadow of a value of that type that points nowhere active.
 pub fn inactive_shadow<'m>(ty: Type<'m>, tag: u64) -> Value<'m> {
-    let scalar = ty.scalar();
-    if scalar.is_pointer() {
+    if ty.scalar().is_pointer() {
         return ty.address(tag);
     }
-    if !carries(ty, Word::Int).pointers {
+    if !carries(ty).pointers {
         return ty.zero();
     }
     let parts: Vec<_> = ty.parts().into_iter().map(|t| inactive_shadow(t, tag)).collect();
     ty.aggregate(&parts)
 }
 
-/// The type of floats that an integer type of words stands for.
-fn floats_of<'m>(ty: Type<'m>, word: Word) -> Option<Type<'m>> {
-    let (float, bits) = match word {
-        Word::Double => (ty.context().double(), 64),
-        Word::Float => (ty.context().float(), 32),
-        Word::Int | Word::Pointer => return None,
-    };
-    let total = u64::from(ty.scalar().int_width()) * ty.length();
-    (total.is_multiple_of(bits)).then(|| match total / bits {
-        1 => float,
-        n => float.vector(n as u32),
-    })
-}
+impl<'m> Leaves<'_, 'm> {
+    /// What a value of the type carries.
+    pub fn carries(self, ty: Type<'m>) -> Carries {
+        let words = self.lanes.iter().fold(Carries::default(), |all, (_, k)| {
+            all.or(Carries {
+                pointers: k.has_pointer(),
+                floats: k.has_float(),
+            })
+        });
+        carries(ty).or(words)
+    }
 
-/// The sum of two cotangents.
-pub fn add<'m>(b: &Builder<'m>, x: Value<'m>, y: Value<'m>, word: Word) -> Value<'m> {
-    let ty = x.ty();
-    if ty.scalar().is_float() {
-        return b.fadd(x, y);
+    /// The sum of two cotangents.
+    pub fn add(self, b: &Builder<'m>, x: Value<'m>, y: Value<'m>) -> Value<'m> {
+        self.add_at(b, x, y, 0)
     }
-    if !carries(ty, word).floats {
-        return x;
-    }
-    if ty.scalar().is_int() {
-        let Some(floats) = floats_of(ty, word) else { return x };
-        let sum = b.fadd(b.bitcast(x, floats), b.bitcast(y, floats));
-        return b.bitcast(sum, ty);
-    }
-    let mut sum = x;
-    for (i, part) in ty.parts().into_iter().enumerate() {
-        if carries(part, word).floats {
-            let i = i as u32;
-            let s = add(b, b.extract(x, i), b.extract(y, i), word);
-            sum = b.insert_value(sum, s, i);
+
+    fn add_at(self, b: &Builder<'m>, x: Value<'m>, y: Value<'m>, at: u32) -> Value<'m> {
+        let ty = x.ty();
+        if ty.scalar().is_float() {
+            return b.fadd(x, y);
         }
+        if ty.scalar().is_int() {
+            return self.add_words(b, x, y, at);
+        }
+        if !ty.is_struct() && !ty.is_array() || self.lanes.is_empty() && !carries(ty).floats {
+            return x;
+        }
+        let mut sum = x;
+        for (i, part) in ty.parts().into_iter().enumerate() {
+            let i = i as u32;
+            let offset = if ty.is_struct() {
+                self.module.offset(ty, i) as u32
+            } else {
+                i * self.module.size(part) as u32
+            };
+            let (a, c) = (b.extract(x, i), b.extract(y, i));
+            let s = self.add_at(b, a, c, at + offset);
+            if s != a {
+                sum = b.insert_value(sum, s, i);
+            }
+        }
+        sum
     }
-    sum
-}
 
-/// `value`, or zero where `condition` is false.
-pub fn only_if<'m>(b: &Builder<'m>, condition: Value<'m>, value: Value<'m>) -> Value<'m> {
-    b.select(condition, value, value.ty().zero())
+    /// The sum of two words: of their float lanes; other lanes stay those of `x`.
+    fn add_words(self, b: &Builder<'m>, x: Value<'m>, y: Value<'m>, at: u32) -> Value<'m> {
+        let ty = x.ty();
+        let context = ty.context();
+        let bytes = u64::from(ty.scalar().int_width()) * ty.length() / 8;
+        let own = |o: &u32| *o >= at && u64::from(*o - at) < bytes;
+        let lanes: Vec<_> = self.lanes.iter().filter(|(o, _)| own(o)).map(|(o, k)| ((o - at) / 4, *k)).collect();
+        if !lanes.iter().any(|(_, k)| k.has_float()) {
+            return x;
+        }
+        let doubles = Kinds::F64 | Kinds::F64_TAIL;
+        if bytes % 4 != 0 || lanes.iter().any(|(_, k)| k.meets(Kinds::F32) && k.meets(doubles)) {
+            return self.add_undecided(b, x, y);
+        }
+        let n = (bytes / 4) as u32;
+        let narrow = context.int(32).vector(n);
+        let (low, other) = (b.bitcast(x, narrow), b.bitcast(y, narrow));
+        let mut sum = low;
+        let f32s: Vec<u32> = lanes.iter().filter(|(_, k)| k.meets(Kinds::F32)).map(|(l, _)| *l).collect();
+        let f64s: Vec<u32> = lanes.iter().filter(|(_, k)| k.meets(Kinds::F64)).flat_map(|(l, _)| [*l, l + 1]).collect();
+        for (picked, float, width) in [(f32s, context.float(), 1), (f64s, context.double(), 2)] {
+            if picked.is_empty() || picked.iter().any(|l| *l >= n) {
+                continue;
+            }
+            let count = picked.len() as u32;
+            let mask = |lanes: &[u32]| {
+                let lanes: Vec<_> = lanes.iter().map(|l| context.int(32).int(u64::from(*l))).collect();
+                context.const_vector(&lanes)
+            };
+            let floats = float.vector(count / width);
+            let pick = |v| b.bitcast(b.shuffle(v, v, mask(&picked)), floats);
+            let added = b.bitcast(b.fadd(pick(low), pick(other)), context.int(32).vector(count));
+            // As long as the whole, so that the two can be merged.
+            let spread: Vec<u32> = (0..n).map(|l| picked.iter().position(|p| *p == l).unwrap_or(0) as u32).collect();
+            let spread = b.shuffle(added, added, mask(&spread));
+            let keep: Vec<u32> = (0..n).map(|l| if picked.contains(&l) { n + l } else { l }).collect();
+            sum = b.shuffle(sum, spread, mask(&keep));
+        }
+        b.bitcast(sum, ty)
+    }
+
+    /// The sum of two words of which only run time knows how wide their floats are: one of them is zero, or the program
+    /// stops.
+    fn add_undecided(self, b: &Builder<'m>, x: Value<'m>, y: Value<'m>) -> Value<'m> {
+        let ty = x.ty();
+        let whole = ty.context().int(ty.scalar().int_width() * ty.length() as u32);
+        let (p, q) = (b.bitcast(x, whole), b.bitcast(y, whole));
+        let zero = |v| b.icmp(IntPredicate::LLVMIntEQ, v, whole.zero());
+        let (no_p, no_q) = (zero(p), zero(q));
+        let decided = b.or(no_p, no_q);
+        let f = b.block().parent();
+        let (stop, go_on) = (f.append_block("undecided"), f.append_block("decided"));
+        b.cond_br(decided, go_on, stop);
+        b.at_end(stop);
+        if let Some(support) = self.module.function("cotangent.undecided") {
+            b.call(support, &[]);
+        }
+        b.unreachable();
+        b.at_end(go_on);
+        b.bitcast(b.or(p, q), ty)
+    }
 }
 
 /// Is a shadow pointer the address of a shadow?
 pub fn is_active<'m>(m: Mod<'m>, b: &Builder<'m>, shadow: Value<'m>) -> Value<'m> {
     let int = m.context().int(64);
     let bits = b.ptrtoint(shadow, int);
-    b.icmp(crate::llvm::IntPredicate::LLVMIntULT, bits, int.int(INACTIVE))
+    b.icmp(IntPredicate::LLVMIntULT, bits, int.int(INACTIVE))
 }
