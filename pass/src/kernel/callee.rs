@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use super::engine::Engine;
-use super::reverse::leaves::{Word, carries};
+use super::reverse::leaves::carries;
 use crate::llvm::{Function, Value};
 
 /// A sort of callee without a rule of its own.
@@ -121,14 +121,14 @@ fn of_intrinsic<'m>(call: Value<'m>, name: &str) -> Result<Callee<'m>, Refusal> 
 
 /// Do neither arguments nor result hold floats or pointers?
 fn touches_nothing(call: Value<'_>) -> bool {
-    let nothing = |v: Value<'_>| !carries(v.ty(), Word::Int).any();
+    let nothing = |v: Value<'_>| !carries(v.ty()).any();
     nothing(call) && call.arguments().into_iter().all(nothing)
 }
 
 /// Does it only read memory, and give a number that is no float?
 fn only_looks(call: Value<'_>) -> bool {
     let effects = call.effects();
-    !carries(call.ty(), Word::Int).any() && !effects.arguments.writes && !effects.other.writes
+    !carries(call.ty()).any() && !effects.arguments.writes && !effects.other.writes
 }
 
 /// Allocation functions: by attribute, and C++'s operators, which have none.

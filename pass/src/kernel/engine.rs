@@ -1,6 +1,8 @@
 //! The engine: every derivative once, however many calls ask for it, recursion included.
 
 use super::Refusal;
+use super::analysis::Content;
+use super::analysis::words::Words;
 use super::reverse::augment::Augment;
 use super::reverse::construct::{Argument, Signature};
 use super::reverse::dispatch::Dispatch;
@@ -10,6 +12,7 @@ use super::reverse::shape;
 use super::reverse::sweep::Sweep;
 use crate::llvm::{Analyses, Function, Linkage, Mod, Type, Value};
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// Attributes of a function that say what code may be made for it.
 pub const TARGET: [&str; 7] = [
@@ -39,7 +42,10 @@ pub struct Derivative<'m> {
 /// Makes derivatives in a module.
 pub struct Engine<'m> {
     module: Mod<'m>,
-    analyses: Analyses<'m>,
+    analyses: &'m Analyses<'m>,
+    roots: Vec<Function<'m>>,
+    content: Rc<Content<'m, 'm>>,
+    words: Rc<Words<'m>>,
     derivatives: Vec<Derivative<'m>>,
     by_signature: HashMap<Signature<'m>, Result<usize, Vec<Refusal>>>,
     dispatches: Vec<Dispatch<'m>>,
@@ -47,20 +53,51 @@ pub struct Engine<'m> {
 }
 
 impl<'m> Engine<'m> {
-    /// An engine for a module, to which it adds the support functions.
+    /// An engine for a module, to which it adds the support functions. `roots` are called from outside.
     ///
     /// # Errors
     /// If LLVM rejects these.
-    pub fn new(module: Mod<'m>) -> Result<Self, Refusal> {
-        super::support::link(module).map_err(|e| Refusal::of("cotangent", e, "please report this"))?;
+    pub fn new(module: Mod<'m>, analyses: &'m Analyses<'m>, roots: Vec<Function<'m>>) -> Result<Self, Refusal> {
+        let failed = |e: String| Refusal::of("cotangent", e, "please report this");
+        super::support::link(module).map_err(failed)?;
+        let mut normal = HashSet::new();
+        normalize(module, analyses, &mut normal).map_err(failed)?;
+        let content = Content::new(module, analyses, &roots);
+        let words = Words::new(&content);
         Ok(Self {
             module,
-            analyses: Analyses::new(module),
+            analyses,
+            roots,
+            content: Rc::new(content),
+            words: Rc::new(words),
             derivatives: vec![],
             by_signature: HashMap::new(),
             dispatches: vec![],
-            normal: HashSet::new(),
+            normal,
         })
+    }
+
+    /// Looks at the module again, after functions were added that are to be differentiated.
+    ///
+    /// # Errors
+    /// If LLVM cannot bring them into normal form.
+    pub fn look_again(&mut self) -> Result<(), Refusal> {
+        let failed = |e: String| Refusal::of("cotangent", e, "please report this");
+        normalize(self.module, self.analyses, &mut self.normal).map_err(failed)?;
+        let content = Content::new(self.module, self.analyses, &self.roots);
+        self.words = Rc::new(Words::new(&content));
+        self.content = Rc::new(content);
+        Ok(())
+    }
+
+    /// What memory holds.
+    pub fn content(&self) -> Rc<Content<'m, 'm>> {
+        self.content.clone()
+    }
+
+    /// What integers hold.
+    pub fn words(&self) -> Rc<Words<'m>> {
+        self.words.clone()
     }
 
     /// The module.
@@ -70,7 +107,7 @@ impl<'m> Engine<'m> {
 
     /// LLVM's analyses.
     pub fn analyses(&self) -> &Analyses<'m> {
-        &self.analyses
+        self.analyses
     }
 
     /// The function whose body is differentiated for calls of `f`.
@@ -158,8 +195,6 @@ impl<'m> Engine<'m> {
     }
 
     fn make(&mut self, id: usize, signature: Signature<'m>) -> Result<(), Vec<Refusal>> {
-        let f = signature.function;
-        self.normalize(f)?;
         let plan = Plan::new(self, signature)?;
         let size = plan.frames.size(0);
         self.derivatives[id].frame_size = Some(size);
@@ -171,25 +206,6 @@ impl<'m> Engine<'m> {
         let declared = std::mem::replace(&mut self.derivatives[id].augmented, new);
         declared.value().replace_with(new.value());
         declared.delete();
-        Ok(())
-    }
-
-    /// Brings a function into the form that the sweeps expect: loops entered at one block, invokes that go on to blocks of
-    /// their own, nothing that keeps LLVM from optimising the copy.
-    fn normalize(&mut self, f: Function<'m>) -> Result<(), Vec<Refusal>> {
-        if !self.normal.insert(f) {
-            return Ok(());
-        }
-        for attribute in ["optnone", "noinline"] {
-            f.remove_attribute(attribute);
-        }
-        super::reverse::edges::split_invokes(f);
-        self.analyses.forget(f);
-        if shape::is_irreducible(f, &self.analyses) {
-            f.run_passes("lower-switch,fix-irreducible")
-                .map_err(|e| vec![Refusal::of(&f.name(), e, "please report this")])?;
-            self.analyses.forget(f);
-        }
         Ok(())
     }
 
@@ -225,6 +241,27 @@ impl<'m> Engine<'m> {
         self.dispatches[at].emit(self, &cases);
         Ok(at)
     }
+}
+
+/// Brings functions into the form that the sweeps expect: loops entered at one block, invokes that go on to blocks of
+/// their own, nothing that keeps LLVM from optimising the copy.
+fn normalize<'m>(module: Mod<'m>, analyses: &Analyses<'m>, normal: &mut HashSet<Function<'m>>) -> Result<(), String> {
+    let bodies: Vec<_> = module.functions().filter(|f| !f.is_declaration()).collect();
+    for f in bodies {
+        if !normal.insert(f) || f.name().starts_with("cotangent.") {
+            continue;
+        }
+        for attribute in ["optnone", "noinline"] {
+            f.remove_attribute(attribute);
+        }
+        super::reverse::edges::split_invokes(f);
+        analyses.forget(f);
+        if shape::is_irreducible(f, analyses) {
+            f.run_passes("lower-switch,fix-irreducible")?;
+            analyses.forget(f);
+        }
+    }
+    Ok(())
 }
 
 /// Types of the forward and of the reverse sweep.

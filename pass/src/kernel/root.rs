@@ -6,7 +6,7 @@
 
 use super::engine::Engine;
 use super::reverse::construct::{Argument, Signature};
-use super::reverse::leaves::{Carries, Word, carries};
+use super::reverse::leaves::{Carries, carries};
 use super::reverse::plan::Target;
 use super::{Activity, DiffRequest, Mode, Refusal};
 use crate::llvm::{Builder, Function, Linkage, Type, Value};
@@ -36,7 +36,7 @@ pub fn emit<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
 fn signature<'m>(request: &DiffRequest<'m>) -> Signature<'m> {
     let ty = request.function.ty();
     let argument = |(t, activity): (&Type<'m>, &Activity)| {
-        let Carries { pointers, floats } = carries(*t, Word::Int);
+        let Carries { pointers, floats } = carries(*t);
         let shadow = pointers && matches!(activity, Activity::Dup | Activity::DupNoNeed);
         Argument {
             shadow,
@@ -48,7 +48,7 @@ fn signature<'m>(request: &DiffRequest<'m>) -> Signature<'m> {
             },
         }
     };
-    let result = carries(ty.result(), Word::Int);
+    let result = carries(ty.result());
     Signature {
         function: request.function,
         arguments: ty.params().iter().zip(&request.arguments).map(argument).collect(),
@@ -84,7 +84,7 @@ fn one<'m>(ty: Type<'m>) -> Value<'m> {
     if ty.scalar().is_float() {
         return ty.real(1.0);
     }
-    if !carries(ty, Word::Int).floats {
+    if !carries(ty).floats {
         return ty.zero();
     }
     let parts: Vec<_> = ty.parts().into_iter().map(one).collect();

@@ -9,7 +9,7 @@
 use super::augment::Augment;
 use super::construct::{Argument, Construct, Signature};
 use super::frame::Slot;
-use super::leaves::{Carries, Word, carries};
+use super::leaves::{Carries, carries};
 use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
@@ -29,8 +29,14 @@ pub(super) fn classify<'m>(
     let construct = match kind_of(i, engine).map_err(|r| vec![r])? {
         Callee::Inactive => Construct::Passive,
         Callee::Move => Construct::Move,
-        Callee::Copy => Construct::Copy,
-        Callee::Fill => Construct::Fill,
+        Callee::Copy | Callee::Fill => {
+            super::copy::classify(i, plan).map_err(|r| vec![r])?;
+            if i.operand(1).ty().is_pointer() {
+                Construct::Copy
+            } else {
+                Construct::Fill
+            }
+        }
         Callee::Allocate(bytes, count) => Construct::Allocate(bytes, count),
         Callee::Reallocate(block, bytes, count) => Construct::Reallocate(block, bytes, count),
         Callee::Defined(function) => {
@@ -74,7 +80,7 @@ fn argument<'m>(x: Value<'m>, plan: &mut Plan<'m>) -> Argument {
 
 /// What an argument of an indirect call brings: by its type alone, so that one dispatcher serves all.
 fn plain_argument<'m>(x: Value<'m>, plan: &Plan<'m>) -> Argument {
-    let Carries { pointers, floats } = carries(x.ty(), Word::Int).or(plan.carries(x));
+    let Carries { pointers, floats } = carries(x.ty()).or(plan.carries(x));
     Argument {
         shadow: pointers,
         cotangent: floats,

@@ -5,7 +5,7 @@ use super::augment::Augment;
 use super::leaves::Carries;
 use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
-use super::{alloc, arithmetic, call, copy, memory, moves};
+use super::{alloc, arithmetic, call, copy, memory, moves, words};
 use crate::kernel::Refusal;
 use crate::kernel::engine::Engine;
 use crate::kernel::rules::{Applied, Class, rule_of};
@@ -48,6 +48,8 @@ pub enum Construct<'m> {
     Passive,
     /// Arithmetic with a rule.
     Arithmetic(Applied<'m>),
+    /// Moves lanes of words.
+    Word,
     /// Moves parts of values: `phi`, `select`, aggregates, addresses.
     Move,
     /// `load` of floats or pointers.
@@ -85,8 +87,7 @@ impl<'m> Construct<'m> {
         };
         Ok(match i.opcode() {
             LLVMAlloca => Self::Alloca,
-            LLVMLoad if plan.carries(i).any() => Self::Load,
-            LLVMStore if plan.carries(i.operand(0)).any() => Self::Store,
+            LLVMLoad | LLVMStore => return memory::classify(i, plan),
             LLVMRet => Self::Return,
             LLVMCall | LLVMInvoke => return call::classify(i, plan, engine),
             LLVMAtomicRMW | LLVMAtomicCmpXchg if plan.carries(i.operand(1)).any() => {
@@ -103,7 +104,9 @@ impl<'m> Construct<'m> {
             }
             LLVMPHI | LLVMSelect | LLVMExtractValue | LLVMInsertValue | LLVMFreeze | LLVMBitCast
             | LLVMAddrSpaceCast | LLVMGetElementPtr | LLVMIntToPtr | LLVMPtrToInt => moved(plan),
-            LLVMExtractElement | LLVMInsertElement | LLVMShuffleVector if plan.carries(i).pointers => moved(plan),
+            LLVMExtractElement | LLVMInsertElement | LLVMShuffleVector if !i.ty().scalar().is_float() => moved(plan),
+            LLVMTrunc | LLVMZExt | LLVMSExt | LLVMShl | LLVMLShr | LLVMAShr | LLVMAnd | LLVMOr | LLVMXor | LLVMAdd
+            | LLVMSub | LLVMMul | LLVMUDiv | LLVMSDiv | LLVMURem | LLVMSRem => words::classify(i, plan)?,
             _ => match rule_of(i) {
                 Some(rule) => arithmetic::classify(i, rule, plan)?,
                 None if plan.carries(i).any() => {
@@ -123,6 +126,7 @@ impl<'m> Construct<'m> {
     pub fn reserve(self, i: Value<'m>, plan: &mut Plan<'m>, engine: &Engine<'m>) {
         match self {
             Self::Alloca => alloc::reserve(i, plan),
+            Self::Copy => copy::reserve(i, plan),
             Self::Call(_) | Self::Indirect(_) => call::reserve(self, i, plan, engine),
             _ => {}
         }
@@ -133,6 +137,7 @@ impl<'m> Construct<'m> {
         match self {
             Self::Arithmetic(rule) => arithmetic::needs(i, rule, plan),
             Self::Move => moves::needs(i, plan),
+            Self::Word => words::needs(i, plan),
             Self::Load | Self::Store => memory::needs(i, plan),
             Self::Copy | Self::Fill => copy::needs(i, plan),
             Self::Alloca | Self::Allocate(..) => vec![],
@@ -149,7 +154,7 @@ impl<'m> Construct<'m> {
     pub fn forward(self, i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<(), Refusal> {
         match self {
             Self::Passive | Self::Arithmetic(_) | Self::Return => Ok(()),
-            Self::Move => moves::forward(i, a),
+            Self::Move | Self::Word => moves::forward(i, a),
             Self::Load => memory::forward_load(i, a),
             Self::Store => memory::forward_store(i, a),
             Self::Copy => copy::forward_copy(i, a),
@@ -169,6 +174,7 @@ impl<'m> Construct<'m> {
             Self::Passive | Self::Alloca | Self::Allocate(..) => Ok(()),
             Self::Arithmetic(rule) => arithmetic::reverse(i, rule, s),
             Self::Move => moves::reverse(i, s),
+            Self::Word => words::reverse(i, s),
             Self::Load => memory::reverse_load(i, s),
             Self::Store => memory::reverse_store(i, s),
             Self::Copy => copy::reverse_copy(i, s),

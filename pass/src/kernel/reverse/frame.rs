@@ -16,6 +16,8 @@ pub enum Slot<'m> {
     Callee(Value<'m>),
     /// Shadow memory of an argument that a call passes as a copy.
     ByValue(Value<'m>, u32),
+    /// Which words a copy found to be pointers.
+    Mask(Value<'m>),
     /// Which predecessor a block was entered from.
     Predecessor(Block<'m>),
     /// Which return was taken.

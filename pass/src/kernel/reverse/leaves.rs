@@ -63,7 +63,10 @@ pub fn carries(ty: Type<'_>) -> Carries {
         },
         TypeKind::LLVMVectorTypeKind => carries(ty.element()),
         TypeKind::LLVMArrayTypeKind if ty.length() > 0 => carries(ty.element()),
-        TypeKind::LLVMStructTypeKind => ty.parts().into_iter().fold(Carries::default(), |all, t| all.or(carries(t))),
+        TypeKind::LLVMStructTypeKind => ty
+            .parts()
+            .into_iter()
+            .fold(Carries::default(), |all, t| all.or(carries(t))),
         _ => Carries::default(),
     }
 }
@@ -131,7 +134,12 @@ impl<'m> Leaves<'_, 'm> {
         let context = ty.context();
         let bytes = u64::from(ty.scalar().int_width()) * ty.length() / 8;
         let own = |o: &u32| *o >= at && u64::from(*o - at) < bytes;
-        let lanes: Vec<_> = self.lanes.iter().filter(|(o, _)| own(o)).map(|(o, k)| ((o - at) / 4, *k)).collect();
+        let lanes: Vec<_> = self
+            .lanes
+            .iter()
+            .filter(|(o, _)| own(o))
+            .map(|(o, k)| ((o - at) / 4, *k))
+            .collect();
         if !lanes.iter().any(|(_, k)| k.has_float()) {
             return x;
         }
@@ -143,8 +151,16 @@ impl<'m> Leaves<'_, 'm> {
         let narrow = context.int(32).vector(n);
         let (low, other) = (b.bitcast(x, narrow), b.bitcast(y, narrow));
         let mut sum = low;
-        let f32s: Vec<u32> = lanes.iter().filter(|(_, k)| k.meets(Kinds::F32)).map(|(l, _)| *l).collect();
-        let f64s: Vec<u32> = lanes.iter().filter(|(_, k)| k.meets(Kinds::F64)).flat_map(|(l, _)| [*l, l + 1]).collect();
+        let f32s: Vec<u32> = lanes
+            .iter()
+            .filter(|(_, k)| k.meets(Kinds::F32))
+            .map(|(l, _)| *l)
+            .collect();
+        let f64s: Vec<u32> = lanes
+            .iter()
+            .filter(|(_, k)| k.meets(Kinds::F64))
+            .flat_map(|(l, _)| [*l, l + 1])
+            .collect();
         for (picked, float, width) in [(f32s, context.float(), 1), (f64s, context.double(), 2)] {
             if picked.is_empty() || picked.iter().any(|l| *l >= n) {
                 continue;
@@ -158,7 +174,9 @@ impl<'m> Leaves<'_, 'm> {
             let pick = |v| b.bitcast(b.shuffle(v, v, mask(&picked)), floats);
             let added = b.bitcast(b.fadd(pick(low), pick(other)), context.int(32).vector(count));
             // As long as the whole, so that the two can be merged.
-            let spread: Vec<u32> = (0..n).map(|l| picked.iter().position(|p| *p == l).unwrap_or(0) as u32).collect();
+            let spread: Vec<u32> = (0..n)
+                .map(|l| picked.iter().position(|p| *p == l).unwrap_or(0) as u32)
+                .collect();
             let spread = b.shuffle(added, added, mask(&spread));
             let keep: Vec<u32> = (0..n).map(|l| if picked.contains(&l) { n + l } else { l }).collect();
             sum = b.shuffle(sum, spread, mask(&keep));

@@ -5,13 +5,16 @@
 //!     reverse   S[p] += ȳ; ȳ = 0                               floats: the shadow memory holds cotangents
 //!               x̄ += S[p]; S[p] = 0
 //!
+//! Where memory holds floats or pointers at different times, storing one also ends what the other left in the shadow.
 //! `S[p]` is the shadow of `p`. Where it may have none, the access is under a test; where it has none, there is none.
 
 use super::augment::Augment;
-use super::leaves::{UNKNOWN, add, inactive_shadow, is_active};
+use super::construct::Construct;
+use super::leaves::{Carries, UNKNOWN, inactive_shadow, is_active};
 use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
+use crate::kernel::analysis::{Field, Holds, Kinds};
 use crate::llvm::{Builder, Opcode, Type, Value};
 
 /// Address, type and alignment of an access.
@@ -32,9 +35,64 @@ fn moved<'m>(i: Value<'m>) -> Value<'m> {
     if i.is(Opcode::LLVMLoad) { i } else { i.operand(0) }
 }
 
+/// What memory may hold where the access is.
+pub(super) fn there<'m>(i: Value<'m>, plan: &Plan<'m>) -> Carries {
+    let (address, ty) = access(i);
+    held(&plan.content.region(address, Some(plan.module().store_size(ty))))
+}
+
+/// What a range of memory may hold.
+pub(super) fn held(holds: &Holds) -> Carries {
+    match holds {
+        Holds::Integers => Carries::default(),
+        Holds::Fields { fields, .. } => Carries {
+            pointers: fields.iter().any(|(_, f)| *f == Field::Pointer),
+            floats: fields.iter().any(|(_, f)| *f != Field::Pointer),
+        },
+        Holds::Undecided {
+            pointers,
+            f64,
+            f32,
+            other,
+        } => Carries {
+            pointers: *pointers,
+            floats: *f64 || *f32 || *other,
+        },
+    }
+}
+
+/// Can the engine not tell what the word is that is loaded or stored?
+fn is_undecided<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
+    let lanes = plan.leaves(moved(i)).lanes;
+    let known = Kinds::F64 | Kinds::F64_TAIL | Kinds::F32 | Kinds::PTR | Kinds::PTR_TAIL;
+    let both = |k: &Kinds| k.has_pointer() && k.has_float();
+    lanes.iter().any(|(_, k)| !known.has(*k) || both(k))
+}
+
+/// Tells a load or store that has a part in derivatives.
+pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<Construct<'m>, Vec<Refusal>> {
+    let target = plan.target(access(i).0);
+    let load = i.is(Opcode::LLVMLoad);
+    let carried = plan.carries(moved(i));
+    if target != Target::Inactive && is_undecided(i, plan) {
+        let help = "copy the values by their type, or write the union so that each member is read as it was written";
+        return Err(vec![Refusal::at(
+            i,
+            "a copy of bits of which the engine cannot tell what they are",
+            help,
+        )]);
+    }
+    Ok(match load {
+        true if carried.any() => Construct::Load,
+        false if carried.any() || there(i, plan).any() && target != Target::Inactive => Construct::Store,
+        _ => Construct::Passive,
+    })
+}
+
 pub(super) fn needs<'m>(i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
     let (address, _) = access(i);
-    if plan.carries(moved(i)).floats && plan.known_target(address) != Target::Inactive {
+    let floats = plan.carries(moved(i)).floats || i.is(Opcode::LLVMStore) && there(i, plan).floats;
+    if floats && plan.known_target(address) != Target::Inactive {
         return vec![Need::Shadow(address)];
     }
     vec![]
@@ -100,7 +158,10 @@ pub(super) fn forward_load<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<
 pub(super) fn forward_store<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<(), Refusal> {
     let (address, ty) = access(i);
     let known = a.plan.known_target(address);
-    if !a.plan.carries(i.operand(0)).pointers || known == Target::Inactive {
+    let (carried, there) = (a.plan.carries(i.operand(0)), there(i, a.plan));
+    // Floats and integers end what pointers were there; in memory of the caller's the floats may have seeds.
+    let ends = there.pointers && !(carried.floats && a.plan.content.is_open(address));
+    if !carried.pointers && !ends || known == Target::Inactive {
         return Ok(());
     }
     let (target, value) = (a.shadow(address)?, a.shadow(i.operand(0))?);
@@ -120,9 +181,9 @@ pub(super) fn reverse_load<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<()
         return Ok(());
     }
     let shadow = s.shadow(address)?;
-    let (b, word, alignment) = (s.b, s.plan.word(i), alignment(i));
+    let (b, leaves, alignment) = (s.b, s.plan.leaves(i), alignment(i));
     guarded(b, s.plan, known, shadow, None, || {
-        let sum = add(b, b.load_aligned(ty, shadow, alignment), cotangent, word);
+        let sum = leaves.add(b, b.load_aligned(ty, shadow, alignment), cotangent);
         b.store_aligned(sum, shadow, alignment);
         None
     });
@@ -133,7 +194,7 @@ pub(super) fn reverse_store<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(
     let value = i.operand(0);
     let (address, ty) = access(i);
     let known = s.plan.known_target(address);
-    if !s.plan.carries(value).floats || known == Target::Inactive {
+    if known == Target::Inactive || !s.plan.carries(value).floats && !there(i, s.plan).floats {
         return Ok(());
     }
     let shadow = s.shadow(address)?;

@@ -18,3 +18,4 @@ pub mod moves;
 pub mod plan;
 pub mod shape;
 pub mod sweep;
+pub mod words;

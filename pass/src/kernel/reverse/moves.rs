@@ -12,10 +12,13 @@ use crate::kernel::Refusal;
 use crate::llvm::{Opcode, Value};
 
 pub(super) fn needs<'m>(i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
-    if i.is(Opcode::LLVMSelect) && plan.active(i) {
-        return vec![Need::Primal(i.operand(0))];
+    match i.opcode() {
+        _ if !plan.active(i) => vec![],
+        Opcode::LLVMSelect => vec![Need::Primal(i.operand(0))],
+        Opcode::LLVMExtractElement => vec![Need::Primal(i.operand(1))],
+        Opcode::LLVMInsertElement => vec![Need::Primal(i.operand(2))],
+        _ => vec![],
     }
-    vec![]
 }
 
 pub(super) fn forward<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<(), Refusal> {
@@ -31,13 +34,39 @@ pub(super) fn forward<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<(), R
     let copy = i.duplicate();
     copy.erase_location();
     for (k, x) in i.operands().enumerate() {
-        let pointers = a.plan.carries(x).pointers;
-        let by = if pointers { a.shadow(x)? } else { a.primal(x) };
+        let by = match is_data(i, k) {
+            true if a.plan.carries(x).pointers => a.shadow(x)?,
+            // The shadow of what carries no pointer is zero.
+            true if !is_offset(i, x) => x.ty().zero(),
+            _ => a.primal(x),
+        };
         copy.set_operand(k as u32, by);
     }
     a.b.insert(copy);
-    a.set_shadow(i, copy);
+    // A word of zero is a shadow of nothing; a pointer of zero would be an address.
+    let shadow = if i.is(Opcode::LLVMIntToPtr) {
+        a.found(i, copy)
+    } else {
+        copy
+    };
+    a.set_shadow(i, shadow);
     Ok(())
+}
+
+/// Is it the constant of a mask, or what is added to an address?
+fn is_offset<'m>(i: Value<'m>, x: Value<'m>) -> bool {
+    i.is(Opcode::LLVMAdd) || i.is(Opcode::LLVMAnd) && x.is_constant()
+}
+
+/// Is the operand moved, and not an index, a condition or a callee?
+fn is_data(i: Value<'_>, operand: usize) -> bool {
+    use Opcode::*;
+    match i.opcode() {
+        LLVMSelect => operand > 0,
+        LLVMInsertValue | LLVMInsertElement | LLVMShuffleVector => operand < 2,
+        LLVMAnd | LLVMOr | LLVMXor | LLVMAdd => true,
+        _ => operand == 0,
+    }
 }
 
 pub(super) fn reverse<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(), Refusal> {
@@ -64,6 +93,30 @@ pub(super) fn reverse<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(), Ref
             s.accumulate(part, own);
             let rest = insert(s, cotangent, part.ty().zero(), &indices);
             s.accumulate(whole, rest);
+        }
+        Opcode::LLVMExtractElement => {
+            let (vector, at) = (i.operand(0), s.primal(i.operand(1))?);
+            let spread = s.b.insert_element(vector.ty().zero(), cotangent, at);
+            s.accumulate(vector, spread);
+        }
+        Opcode::LLVMInsertElement => {
+            let (vector, element, at) = (i.operand(0), i.operand(1), s.primal(i.operand(2))?);
+            s.accumulate(element, s.b.extract_element(cotangent, at));
+            let rest = s.b.insert_element(cotangent, element.ty().zero(), at);
+            s.accumulate(vector, rest);
+        }
+        Opcode::LLVMShuffleVector => {
+            let index = |k: u32| i.ty().context().int(32).int(k.into());
+            let length = i.operand(0).ty().length() as u32;
+            for (to, from) in i.shuffle_mask().into_iter().enumerate() {
+                let Some(from) = from else { continue };
+                let vector = i.operand(from / length);
+                let lane = s.b.extract_element(cotangent, index(to as u32));
+                s.accumulate(
+                    vector,
+                    s.b.insert_element(vector.ty().zero(), lane, index(from % length)),
+                );
+            }
         }
         Opcode::LLVMBitCast => {
             let back = s.b.bitcast(cotangent, i.operand(0).ty());

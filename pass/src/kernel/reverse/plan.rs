@@ -5,11 +5,14 @@
 
 use super::construct::{Construct, Signature};
 use super::frame::{Field, Frames, Slot};
-use super::leaves::{Carries, carries};
+use super::leaves::{Carries, Leaves};
 use super::shape::Shape;
+use crate::kernel::analysis::Content;
+use crate::kernel::analysis::words::Words;
 use crate::kernel::{Refusal, engine::Engine};
 use crate::llvm::{Block, Function, Mod, Opcode, Value};
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// Something of the forward sweep that the reverse reads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -66,6 +69,9 @@ pub struct Plan<'m> {
     places: HashMap<Need<'m>, Place>,
     targets: HashMap<Value<'m>, Target>,
     boxed: HashSet<Value<'m>>,
+    words: Rc<Words<'m>>,
+    /// What memory holds.
+    pub content: Rc<Content<'m, 'm>>,
     module: Mod<'m>,
 }
 
@@ -93,6 +99,8 @@ impl<'m> Plan<'m> {
             places: HashMap::new(),
             targets: HashMap::new(),
             boxed: HashSet::new(),
+            words: engine.words(),
+            content: engine.content(),
         };
         let live: Vec<_> = plan
             .shape
@@ -103,6 +111,14 @@ impl<'m> Plan<'m> {
             .collect();
         let mut refusals = vec![];
         for i in live.iter().flat_map(|b| b.instructions()) {
+            if plan.words.laundered(i) {
+                let help = "compute on the float, not on its bits";
+                refusals.push(Refusal::at(
+                    i,
+                    "arithmetic on the bits of a float that become a float again",
+                    help,
+                ));
+            }
             match Construct::of(i, &mut plan, engine) {
                 Ok(construct) => drop(plan.constructs.insert(i, construct)),
                 Err(more) => refusals.extend(more),
@@ -145,12 +161,15 @@ impl<'m> Plan<'m> {
 
     /// What a value carries.
     pub fn carries(&self, v: Value<'m>) -> Carries {
-        carries(v.ty(), self.word(v))
+        self.leaves(v).carries(v.ty())
     }
 
-    /// What integers in a value hold.
-    pub fn word(&self, _: Value<'m>) -> super::leaves::Word {
-        Default::default()
+    /// The leaves of a value.
+    pub fn leaves(&self, v: Value<'m>) -> Leaves<'_, 'm> {
+        Leaves {
+            module: self.module,
+            lanes: self.words.of(v),
+        }
     }
 
     /// May the value depend on what is differentiated, so that it has a cotangent?

@@ -14,7 +14,7 @@
 //! iteration was entered from the one before leads to the previous frame.
 
 use super::frame::Slot;
-use super::leaves::{UNKNOWN, add, inactive_shadow};
+use super::leaves::{UNKNOWN, inactive_shadow};
 use super::plan::{Need, Place, Plan};
 use crate::kernel::Refusal;
 use crate::kernel::engine::{Derivative, Engine};
@@ -358,7 +358,7 @@ impl<'a, 'm> Sweep<'a, 'm> {
             return;
         }
         let place = self.cotangent_place(v);
-        let sum = add(self.b, self.b.load(v.ty(), place), part, self.plan.word(v));
+        let sum = self.plan.leaves(v).add(self.b, self.b.load(v.ty(), place), part);
         self.b.store(sum, place);
     }
 

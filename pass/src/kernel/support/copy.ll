@@ -1,5 +1,21 @@
-; Cotangents of copied memory: those of the copy are added to those of the original, and end there.
+; Copies of memory. Forward, shadow pointers are copied. In reverse, cotangents of the copy are added to those of the
+; original, and end in the copy. A field table says what is where: offset and sort (0 pointer, 1 double, 2 float) of every
+; field of a period.
 
+declare void @abort()
+declare i32 @puts(ptr)
+
+@cotangent.says.undecided = private unnamed_addr constant [93 x i8] c"cotangent: cotangents of a float and of a double meet in a union; the result is undetermined\00"
+
+; Two cotangents were to be added of which the width is not known.
+define void @cotangent.undecided() #1 {
+entry:
+  %said = call i32 @puts(ptr @cotangent.says.undecided)
+  call void @abort()
+  unreachable
+}
+
+; Memory that holds doubles. Reverse of `memcpy`.
 define void @cotangent.move.f64(ptr %to, ptr %from, i64 %bytes) #0 {
 entry:
   %none = icmp ult i64 %bytes, 8
@@ -7,13 +23,7 @@ entry:
 
 loop:
   %at = phi i64 [ 0, %entry ], [ %next, %loop ]
-  %from.at = getelementptr i8, ptr %from, i64 %at
-  %to.at = getelementptr i8, ptr %to, i64 %at
-  %x = load double, ptr %from.at, align 8
-  store double 0.0, ptr %from.at, align 8
-  %y = load double, ptr %to.at, align 8
-  %sum = fadd double %x, %y
-  store double %sum, ptr %to.at, align 8
+  call void @cotangent.move.one.f64(ptr %to, ptr %from, i64 %at)
   %next = add nuw i64 %at, 8
   %end = add nuw i64 %next, 8
   %more = icmp ule i64 %end, %bytes
@@ -23,6 +33,47 @@ exit:
   ret void
 }
 
+; Reverse of `memmove`: where the ranges overlap, against the order of the forward copy.
+define void @cotangent.move.back.f64(ptr %to, ptr %from, i64 %bytes) #0 {
+entry:
+  %ahead = icmp ult ptr %from, %to
+  br i1 %ahead, label %descend, label %ascend
+
+ascend:
+  call void @cotangent.move.f64(ptr %to, ptr %from, i64 %bytes)
+  ret void
+
+descend:
+  %whole = and i64 %bytes, -8
+  br label %loop
+
+loop:
+  %left = phi i64 [ %whole, %descend ], [ %at, %body ]
+  %done = icmp eq i64 %left, 0
+  br i1 %done, label %exit, label %body
+
+body:
+  %at = sub nuw i64 %left, 8
+  call void @cotangent.move.one.f64(ptr %to, ptr %from, i64 %at)
+  br label %loop
+
+exit:
+  ret void
+}
+
+define void @cotangent.move.one.f64(ptr %to, ptr %from, i64 %at) #2 {
+entry:
+  %from.at = getelementptr i8, ptr %from, i64 %at
+  %to.at = getelementptr i8, ptr %to, i64 %at
+  %x = load double, ptr %from.at, align 8
+  store double 0.0, ptr %from.at, align 8
+  %y = load double, ptr %to.at, align 8
+  %sum = fadd double %x, %y
+  store double %sum, ptr %to.at, align 8
+  ret void
+}
+
+; Memory that holds floats. Reverse of `memcpy`.
 define void @cotangent.move.f32(ptr %to, ptr %from, i64 %bytes) #0 {
 entry:
   %none = icmp ult i64 %bytes, 4
@@ -30,13 +81,7 @@ entry:
 
 loop:
   %at = phi i64 [ 0, %entry ], [ %next, %loop ]
-  %from.at = getelementptr i8, ptr %from, i64 %at
-  %to.at = getelementptr i8, ptr %to, i64 %at
-  %x = load float, ptr %from.at, align 4
-  store float 0.0, ptr %from.at, align 4
-  %y = load float, ptr %to.at, align 4
-  %sum = fadd float %x, %y
-  store float %sum, ptr %to.at, align 4
+  call void @cotangent.move.one.f32(ptr %to, ptr %from, i64 %at)
   %next = add nuw i64 %at, 4
   %end = add nuw i64 %next, 4
   %more = icmp ule i64 %end, %bytes
@@ -46,4 +91,259 @@ exit:
   ret void
 }
 
+; Reverse of `memmove`: where the ranges overlap, against the order of the forward copy.
+define void @cotangent.move.back.f32(ptr %to, ptr %from, i64 %bytes) #0 {
+entry:
+  %ahead = icmp ult ptr %from, %to
+  br i1 %ahead, label %descend, label %ascend
+
+ascend:
+  call void @cotangent.move.f32(ptr %to, ptr %from, i64 %bytes)
+  ret void
+
+descend:
+  %whole = and i64 %bytes, -4
+  br label %loop
+
+loop:
+  %left = phi i64 [ %whole, %descend ], [ %at, %body ]
+  %done = icmp eq i64 %left, 0
+  br i1 %done, label %exit, label %body
+
+body:
+  %at = sub nuw i64 %left, 4
+  call void @cotangent.move.one.f32(ptr %to, ptr %from, i64 %at)
+  br label %loop
+
+exit:
+  ret void
+}
+
+define void @cotangent.move.one.f32(ptr %to, ptr %from, i64 %at) #2 {
+entry:
+  %from.at = getelementptr i8, ptr %from, i64 %at
+  %to.at = getelementptr i8, ptr %to, i64 %at
+  %x = load float, ptr %from.at, align 4
+  store float 0.0, ptr %from.at, align 4
+  %y = load float, ptr %to.at, align 4
+  %sum = fadd float %x, %y
+  store float %sum, ptr %to.at, align 4
+  ret void
+}
+
+; Memory that holds fields. Forward.
+define void @cotangent.copy.fields(ptr %to, ptr %from, i64 %bytes, i64 %period, ptr %table, i64 %count) #0 {
+entry:
+  br label %period.head
+
+period.head:
+  %base = phi i64 [ 0, %entry ], [ %base.next, %period.next ]
+  %in = icmp ult i64 %base, %bytes
+  br i1 %in, label %field.head, label %exit
+
+field.head:
+  %k = phi i64 [ 0, %period.head ], [ %k.next, %field.next ]
+  %open = icmp ult i64 %k, %count
+  br i1 %open, label %field, label %period.next
+
+field:
+  %entry.at = getelementptr { i64, i64 }, ptr %table, i64 %k
+  %offset = load i64, ptr %entry.at, align 8
+  %sort.at = getelementptr i8, ptr %entry.at, i64 8
+  %sort = load i64, ptr %sort.at, align 8
+  %at = add i64 %base, %offset
+  %left = icmp ult i64 %at, %bytes
+  %pointer = icmp eq i64 %sort, 0
+  %copied = and i1 %left, %pointer
+  br i1 %copied, label %copy, label %field.next
+
+copy:
+  %from.at = getelementptr i8, ptr %from, i64 %at
+  %to.at = getelementptr i8, ptr %to, i64 %at
+  %word = load ptr, ptr %from.at, align 1
+  store ptr %word, ptr %to.at, align 1
+  br label %field.next
+
+field.next:
+  %k.next = add i64 %k, 1
+  br label %field.head
+
+period.next:
+  %base.next = add i64 %base, %period
+  br label %period.head
+
+exit:
+  ret void
+}
+
+; Reverse.
+define void @cotangent.move.fields(ptr %to, ptr %from, i64 %bytes, i64 %period, ptr %table, i64 %count) #0 {
+entry:
+  br label %period.head
+
+period.head:
+  %base = phi i64 [ 0, %entry ], [ %base.next, %period.next ]
+  %in = icmp ult i64 %base, %bytes
+  br i1 %in, label %field.head, label %exit
+
+field.head:
+  %k = phi i64 [ 0, %period.head ], [ %k.next, %field.next ]
+  %open = icmp ult i64 %k, %count
+  br i1 %open, label %field, label %period.next
+
+field:
+  %entry.at = getelementptr { i64, i64 }, ptr %table, i64 %k
+  %offset = load i64, ptr %entry.at, align 8
+  %sort.at = getelementptr i8, ptr %entry.at, i64 8
+  %sort = load i64, ptr %sort.at, align 8
+  %at = add i64 %base, %offset
+  %left = icmp ult i64 %at, %bytes
+  br i1 %left, label %what, label %field.next
+
+what:
+  switch i64 %sort, label %field.next [
+    i64 1, label %double
+    i64 2, label %float
+  ]
+
+double:
+  call void @cotangent.move.one.f64(ptr %to, ptr %from, i64 %at)
+  br label %field.next
+
+float:
+  call void @cotangent.move.one.f32(ptr %to, ptr %from, i64 %at)
+  br label %field.next
+
+field.next:
+  %k.next = add i64 %k, 1
+  br label %field.head
+
+period.next:
+  %base.next = add i64 %base, %period
+  br label %period.head
+
+exit:
+  ret void
+}
+
+; Memory of the program's own of which it is not known what is where. In the forward sweep floats are zero in shadows, so
+; every word that is not is a pointer. Gives a mask of them, one byte a word. The first word begins where `to` is aligned.
+define ptr @cotangent.copy.words(ptr %arena, ptr %to, ptr %from, i64 %bytes) #0 {
+entry:
+  %words = lshr i64 %bytes, 3
+  %mask = call ptr @cotangent.alloc(ptr %arena, i64 %words)
+  %ahead = icmp ult ptr %from, %to
+  br label %loop
+
+loop:
+  %k = phi i64 [ 0, %entry ], [ %next, %body ]
+  %more = icmp ult i64 %k, %words
+  br i1 %more, label %body, label %exit
+
+body:
+  %last = sub i64 %words, %k
+  %back = sub i64 %last, 1
+  %here = select i1 %ahead, i64 %back, i64 %k
+  %from.at = getelementptr i64, ptr %from, i64 %here
+  %to.at = getelementptr i64, ptr %to, i64 %here
+  %mask.at = getelementptr i8, ptr %mask, i64 %here
+  %word = load i64, ptr %from.at, align 1
+  store i64 %word, ptr %to.at, align 1
+  %pointer = icmp ne i64 %word, 0
+  %byte = zext i1 %pointer to i8
+  store i8 %byte, ptr %mask.at, align 1
+  %next = add i64 %k, 1
+  br label %loop
+
+exit:
+  ret ptr %mask
+}
+
+; Its reverse: words that were pointers are left out. Two floats that may be of either width are only added if one is 0.
+define void @cotangent.move.words(ptr %to, ptr %from, i64 %bytes, ptr %mask, i64 %sort) #0 {
+entry:
+  %words = lshr i64 %bytes, 3
+  %descend = icmp ult ptr %from, %to
+  br label %loop
+
+loop:
+  %k = phi i64 [ 0, %entry ], [ %next, %step ]
+  %more = icmp ult i64 %k, %words
+  br i1 %more, label %body, label %exit
+
+body:
+  %last = sub i64 %words, %k
+  %back = sub i64 %last, 1
+  %here = select i1 %descend, i64 %back, i64 %k
+  %mask.at = getelementptr i8, ptr %mask, i64 %here
+  %byte = load i8, ptr %mask.at, align 1
+  %pointer = icmp ne i8 %byte, 0
+  %at = shl i64 %here, 3
+  br i1 %pointer, label %clear, label %what
+
+clear:
+  %clear.at = getelementptr i8, ptr %from, i64 %at
+  store i64 0, ptr %clear.at, align 1
+  br label %step
+
+what:
+  switch i64 %sort, label %either [
+    i64 1, label %double
+    i64 2, label %float
+  ]
+
+double:
+  call void @cotangent.move.one.f64(ptr %to, ptr %from, i64 %at)
+  br label %step
+
+float:
+  call void @cotangent.move.one.f32(ptr %to, ptr %from, i64 %at)
+  %half = add i64 %at, 4
+  call void @cotangent.move.one.f32(ptr %to, ptr %from, i64 %half)
+  br label %step
+
+either:
+  %from.at = getelementptr i8, ptr %from, i64 %at
+  %to.at = getelementptr i8, ptr %to, i64 %at
+  %x = load i64, ptr %from.at, align 1
+  %y = load i64, ptr %to.at, align 1
+  %x.zero = icmp eq i64 %x, 0
+  %y.zero = icmp eq i64 %y, 0
+  %decided = or i1 %x.zero, %y.zero
+  br i1 %decided, label %add, label %stop
+
+stop:
+  call void @cotangent.undecided()
+  unreachable
+
+add:
+  %sum = or i64 %x, %y
+  store i64 0, ptr %from.at, align 1
+  store i64 %sum, ptr %to.at, align 1
+  br label %step
+
+step:
+  %next = add i64 %k, 1
+  br label %loop
+
+exit:
+  %tail = and i64 %bytes, 4
+  %rest = icmp ne i64 %tail, 0
+  %narrow = icmp ne i64 %sort, 1
+  %float.left = and i1 %rest, %narrow
+  br i1 %float.left, label %last.float, label %done
+
+last.float:
+  %last.at = shl i64 %words, 3
+  call void @cotangent.move.one.f32(ptr %to, ptr %from, i64 %last.at)
+  br label %done
+
+done:
+  ret void
+}
+
+declare ptr @cotangent.alloc(ptr, i64)
+
 attributes #0 = { nounwind }
+attributes #1 = { noinline cold noreturn nounwind }
+attributes #2 = { nounwind alwaysinline }
