@@ -11,7 +11,7 @@ use super::reverse::plan::Plan;
 use super::reverse::shape;
 use super::reverse::sweep::Sweep;
 use crate::llvm::{Analyses, Function, Linkage, Mod, Type, Value};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Attributes of a function that say what code may be made for it.
@@ -43,13 +43,11 @@ pub struct Derivative<'m> {
 pub struct Engine<'m> {
     module: Mod<'m>,
     analyses: &'m Analyses<'m>,
-    roots: Vec<Function<'m>>,
     content: Rc<Content<'m, 'm>>,
     words: Rc<Words<'m>>,
     derivatives: Vec<Derivative<'m>>,
     by_signature: HashMap<Signature<'m>, Result<usize, Vec<Refusal>>>,
     dispatches: Vec<Dispatch<'m>>,
-    normal: HashSet<Function<'m>>,
 }
 
 impl<'m> Engine<'m> {
@@ -57,37 +55,21 @@ impl<'m> Engine<'m> {
     ///
     /// # Errors
     /// If LLVM rejects these.
-    pub fn new(module: Mod<'m>, analyses: &'m Analyses<'m>, roots: Vec<Function<'m>>) -> Result<Self, Refusal> {
+    pub fn new(module: Mod<'m>, analyses: &'m Analyses<'m>, roots: &[Function<'m>]) -> Result<Self, Refusal> {
         let failed = |e: String| Refusal::of("cotangent", e, "please report this");
         super::support::link(module).map_err(failed)?;
-        let mut normal = HashSet::new();
-        normalize(module, analyses, &mut normal).map_err(failed)?;
-        let content = Content::new(module, analyses, &roots);
+        normalize(module, analyses).map_err(failed)?;
+        let content = Content::new(module, analyses, roots);
         let words = Words::new(&content);
         Ok(Self {
             module,
             analyses,
-            roots,
             content: Rc::new(content),
             words: Rc::new(words),
             derivatives: vec![],
             by_signature: HashMap::new(),
             dispatches: vec![],
-            normal,
         })
-    }
-
-    /// Looks at the module again, after functions were added that are to be differentiated.
-    ///
-    /// # Errors
-    /// If LLVM cannot bring them into normal form.
-    pub fn look_again(&mut self) -> Result<(), Refusal> {
-        let failed = |e: String| Refusal::of("cotangent", e, "please report this");
-        normalize(self.module, self.analyses, &mut self.normal).map_err(failed)?;
-        let content = Content::new(self.module, self.analyses, &self.roots);
-        self.words = Rc::new(Words::new(&content));
-        self.content = Rc::new(content);
-        Ok(())
     }
 
     /// What memory holds.
@@ -245,10 +227,10 @@ impl<'m> Engine<'m> {
 
 /// Brings functions into the form that the sweeps expect: loops entered at one block, invokes that go on to blocks of
 /// their own, nothing that keeps LLVM from optimising the copy.
-fn normalize<'m>(module: Mod<'m>, analyses: &Analyses<'m>, normal: &mut HashSet<Function<'m>>) -> Result<(), String> {
+fn normalize<'m>(module: Mod<'m>, analyses: &Analyses<'m>) -> Result<(), String> {
     let bodies: Vec<_> = module.functions().filter(|f| !f.is_declaration()).collect();
     for f in bodies {
-        if !normal.insert(f) || f.name().starts_with("cotangent.") {
+        if super::support::is_support(f) {
             continue;
         }
         for attribute in ["optnone", "noinline"] {

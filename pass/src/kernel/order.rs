@@ -4,11 +4,11 @@ use super::{DiffRequest, Refusal};
 use crate::llvm::{Function, Value};
 use std::collections::{HashMap, HashSet};
 
-/// The requests by number, those that others call first.
+/// The requests by number, those that others call first; of each, whether it calls one before it.
 ///
 /// # Errors
 /// A derivative that needs itself.
-pub(super) fn order(requests: &[DiffRequest<'_>]) -> Result<Vec<usize>, Refusal> {
+pub(super) fn order(requests: &[DiffRequest<'_>]) -> Result<Vec<(usize, bool)>, Refusal> {
     let entries: HashMap<&str, usize> = requests
         .iter()
         .enumerate()
@@ -19,7 +19,7 @@ pub(super) fn order(requests: &[DiffRequest<'_>]) -> Result<Vec<usize>, Refusal>
     for k in 0..requests.len() {
         place(k, requests, &calls, &mut done, &mut open, &mut sorted)?;
     }
-    Ok(sorted)
+    Ok(sorted.into_iter().map(|k| (k, !calls[k].is_empty())).collect())
 }
 
 fn place(

@@ -2,7 +2,7 @@
 
 use super::engine::Engine;
 use super::order::order;
-use super::{DiffRequest, Refusal, root};
+use super::{DiffRequest, Refusal, root, support};
 use crate::llvm::{Analyses, Mod};
 
 /// Emits the derivative functions that are asked for into the module.
@@ -15,14 +15,35 @@ pub fn differentiate<'m>(module: Mod<'m>, requests: &[DiffRequest<'m>]) -> Resul
 }
 
 fn answer<'m>(module: Mod<'m>, requests: &[DiffRequest<'m>], analyses: &'m Analyses<'m>) -> Result<(), Vec<Refusal>> {
-    let roots = requests.iter().map(|r| r.function).collect();
-    let mut engine = Engine::new(module, analyses, roots).map_err(|r| vec![r])?;
+    let roots: Vec<_> = requests.iter().map(|r| r.function).collect();
+    let mut engine = Engine::new(module, analyses, &roots).map_err(|r| vec![r])?;
     let mut refusals: Vec<Refusal> = vec![];
-    for k in order(requests).map_err(|r| vec![r])? {
-        if let Err(more) = root::emit(&mut engine, &requests[k]) {
-            let new: Vec<_> = more.into_iter().filter(|r| !refusals.contains(r)).collect();
-            refusals.extend(new);
+    let mut fresh = true;
+    for (k, nested) in order(requests).map_err(|r| vec![r])? {
+        if nested && !fresh && refusals.is_empty() {
+            // What the request calls is by now ordinary code. A new engine looks at it: handles of the old one may be
+            // stale after the passes.
+            let failed = |e: String| vec![Refusal::of(&requests[k].function.name(), e, "please report this")];
+            module.run_passes(NESTED).map_err(failed)?;
+            analyses.forget_all();
+            engine = Engine::new(module, analyses, &roots).map_err(|r| vec![r])?;
+            fresh = true;
+        }
+        match root::emit(&mut engine, &requests[k]) {
+            Ok(()) => fresh = false,
+            Err(more) => {
+                let new: Vec<_> = more.into_iter().filter(|r| !refusals.contains(r)).collect();
+                refusals.extend(new);
+            }
         }
     }
+    support::close(module);
     if refusals.is_empty() { Ok(()) } else { Err(refusals) }
 }
+
+/// What makes a derivative that is differentiated again as plain as a primal.
+const NESTED: &str = concat!(
+    "always-inline,",
+    "function(sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,gvn,",
+    "sroa<modify-cfg>,dse,instcombine<no-verify-fixpoint>,simplifycfg,adce,loop-simplify,lcssa)"
+);

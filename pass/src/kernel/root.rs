@@ -1,5 +1,7 @@
 //! Functions that a frontend calls: the sweeps tied together, with the arena around them.
 //!
+//!     augmented  frame = alloc(arena); {frame, y, y'} = aug_f(.., frame, arena)
+//!     reverse    x̄.. = rev_f(ȳ, frame, arena)
 //!     combined   arena = {}; frame = stack; y = aug_f(.., frame, arena); x̄.. = rev_f(seed, frame, arena); release(arena)
 //!
 //! If the primal can unwind, the forward sweep is invoked, and the arena is released on that way out, too.
@@ -22,14 +24,8 @@ pub fn emit<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
     match request.mode {
         Mode::Combined => combined(engine, request),
         Mode::Forward => super::forward::emit(engine, request),
-        mode => {
-            let help = "this build of the pass has no engine for them";
-            Err(vec![Refusal::of(
-                &request.function.name(),
-                format!("{mode:?} derivatives"),
-                help,
-            )])
-        }
+        Mode::Augmented => augmented(engine, request),
+        Mode::Reverse => reverse(engine, request),
     }
 }
 
@@ -53,7 +49,8 @@ fn signature<'m>(request: &DiffRequest<'m>) -> Signature<'m> {
         function: request.function,
         arguments: ty.params().iter().zip(&request.arguments).map(argument).collect(),
         result: Carries {
-            pointers: false,
+            // A split derivative gives the shadow of its result.
+            pointers: result.pointers && matches!(request.mode, Mode::Augmented | Mode::Reverse),
             floats: result.floats && request.result_active,
         },
     }
@@ -91,88 +88,174 @@ fn one<'m>(ty: Type<'m>) -> Value<'m> {
     ty.aggregate(&parts)
 }
 
+/// What an entry takes and gives.
+struct Entry<'m> {
+    function: Function<'m>,
+    primals: Vec<Value<'m>>,
+    shadows: Vec<Value<'m>>,
+    /// Arguments after those.
+    rest: Vec<Value<'m>>,
+}
+
+fn is_dup(activity: Activity) -> bool {
+    matches!(activity, Activity::Dup | Activity::DupNoNeed)
+}
+
+/// One type: none, one, or a structure of several.
+fn bundle<'m>(types: &[Type<'m>], engine: &Engine<'m>) -> Type<'m> {
+    match types {
+        [] => engine.module().context().void(),
+        [one] => *one,
+        many => engine.module().context().structure(many),
+    }
+}
+
+/// Returns values as [`bundle`] types them.
+fn give<'m>(b: &Builder<'m>, ty: Type<'m>, parts: &[Value<'m>]) {
+    match parts {
+        [] => drop(b.ret(None)),
+        [one] if !ty.is_struct() || one.ty() == ty => drop(b.ret(Some(*one))),
+        many => {
+            let all = many.iter().enumerate();
+            b.ret(Some(all.fold(ty.poison(), |all, (k, v)| b.insert_value(all, *v, k as u32))));
+        }
+    }
+}
+
+/// The entry with the primal's arguments, their shadows, and more arguments.
+fn open<'m>(
+    engine: &Engine<'m>,
+    request: &DiffRequest<'m>,
+    signature: &Signature<'m>,
+    more: &[Type<'m>],
+    result: Type<'m>,
+) -> Result<Entry<'m>, Refusal> {
+    let mut types = vec![];
+    let params = signature.function.ty().params();
+    for (ty, activity) in params.iter().zip(&request.arguments) {
+        types.extend(std::iter::repeat_n(*ty, 1 + usize::from(is_dup(*activity))));
+    }
+    types.extend(more);
+    let function = entry(engine, request, engine.module().context().function(result, &types))?;
+    let (mut primals, mut shadows) = (vec![], vec![]);
+    let mut own = function.params().into_iter();
+    for (activity, argument) in request.arguments.iter().zip(&signature.arguments) {
+        primals.extend(own.next());
+        if is_dup(*activity) {
+            let shadow = own.next();
+            shadows.extend(shadow.filter(|_| argument.shadow));
+        }
+    }
+    Ok(Entry {
+        function,
+        primals,
+        shadows,
+        rest: own.collect(),
+    })
+}
+
+/// Types of the cotangents that a reverse gives.
+fn cotangents<'m>(signature: &Signature<'m>) -> Vec<Type<'m>> {
+    let params = signature.function.ty().params();
+    let wanted = params.iter().zip(&signature.arguments).filter(|(_, a)| a.cotangent);
+    wanted.map(|(ty, _)| *ty).collect()
+}
+
 fn combined<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<(), Vec<Refusal>> {
     let signature = signature(request);
     let id = engine.derive(signature.clone())?;
     let context = engine.module().context();
-    let (params, result) = (signature.function.ty().params(), signature.function.result());
-    let with: Vec<_> = params
-        .iter()
-        .zip(&request.arguments)
-        .zip(&signature.arguments)
-        .collect();
-    let mut types = vec![];
-    for ((ty, activity), _) in &with {
-        types.push(**ty);
-        if matches!(activity, Activity::Dup | Activity::DupNoNeed) {
-            types.push(**ty);
-        }
-    }
+    let result = signature.function.result();
     let seeded = signature.result.floats && request.seed_argument;
-    types.extend(seeded.then_some(result));
-    let mut given = vec![];
-    given.extend((request.primal_result && !result.is_void()).then_some(result));
-    given.extend(with.iter().filter(|(_, a)| a.cotangent).map(|((ty, _), _)| **ty));
-    let ty = match given.as_slice() {
-        [] => context.void(),
-        [one] => *one,
-        many => context.structure(many),
-    };
-    let f = entry(engine, request, context.function(ty, &types)).map_err(|r| vec![r])?;
+    let mut more: Vec<_> = seeded.then_some(result).into_iter().collect();
+    more.extend(request.arena_argument.then_some(context.ptr()));
+    let primal = (request.primal_result && !result.is_void()).then_some(result);
+    let given: Vec<_> = primal.into_iter().chain(cotangents(&signature)).collect();
+    let ty = bundle(&given, engine);
+    let own = open(engine, request, &signature, &more, ty).map_err(|r| vec![r])?;
     let d = engine.derivative(id);
     for f in [d.augmented, d.reverse] {
         f.add_attribute("alwaysinline");
         f.set_linkage(Linkage::LLVMInternalLinkage);
     }
-    // What the arguments of the entry are to the primal.
-    let (mut primals, mut shadows) = (vec![], vec![]);
-    let mut own = f.params().into_iter();
-    for ((_, activity), argument) in &with {
-        primals.extend(own.next());
-        if matches!(activity, Activity::Dup | Activity::DupNoNeed) {
-            let shadow = own.next();
-            shadows.extend(shadow.filter(|_| argument.shadow));
-        }
-    }
     let b = Builder::new(context);
-    b.at_end(f.append_block("entry"));
+    b.at_end(own.function.append_block("entry"));
     let (byte, word) = (context.int(8), context.int(64));
     let frame = b.alloca(byte.array(d.frame_size.unwrap_or(0).max(1)));
     frame.set_alignment(16);
-    let arena = b.alloca(byte.array(ARENA));
-    arena.set_alignment(16);
-    b.memset(arena, byte.zero(), word.int(ARENA), 16);
-    let arguments: Vec<_> = primals.into_iter().chain(shadows).chain([frame, arena]).collect();
-    let y = forward(engine, f, &b, d.augmented, &arguments, arena);
-    let mut back = vec![];
-    if signature.result.floats {
-        back.push(if seeded {
-            own.next().unwrap_or_else(|| one(result))
-        } else {
-            one(result)
-        });
-    }
-    back.extend([frame, arena]);
-    let cotangents = b.call(d.reverse, &back);
-    b.call(engine.support("cotangent.release"), &[arena]);
-    let mut parts = vec![];
-    parts.extend((request.primal_result && !result.is_void()).then_some(y));
-    let count = with.iter().filter(|(_, a)| a.cotangent).count();
-    match count {
-        0 => {}
-        1 => parts.push(cotangents),
-        n => parts.extend((0..n).map(|k| b.extract(cotangents, k as u32))),
-    }
-    match parts.as_slice() {
-        [] => b.ret(None),
-        [one] => b.ret(Some(*one)),
-        many => {
-            let all = many.iter().enumerate();
-            b.ret(Some(
-                all.fold(ty.poison(), |all, (k, v)| b.insert_value(all, *v, k as u32)),
-            ))
+    let arena = match own.rest.last() {
+        Some(arena) if request.arena_argument => *arena,
+        _ => {
+            let arena = b.alloca(byte.array(ARENA));
+            arena.set_alignment(16);
+            b.memset(arena, byte.zero(), word.int(ARENA), 16);
+            arena
         }
     };
+    let arguments: Vec<_> = own.primals.iter().chain(&own.shadows).copied().chain([frame, arena]).collect();
+    let y = match request.arena_argument {
+        // Whoever gave the arena releases it.
+        true => b.call(d.augmented, &arguments),
+        false => forward(engine, own.function, &b, d.augmented, &arguments, arena),
+    };
+    let mut back = vec![];
+    if signature.result.floats {
+        back.push(own.rest.first().filter(|_| seeded).copied().unwrap_or_else(|| one(result)));
+    }
+    back.extend([frame, arena]);
+    let cotangent = b.call(d.reverse, &back);
+    if !request.arena_argument {
+        b.call(engine.support("cotangent.release"), &[arena]);
+    }
+    let mut parts: Vec<_> = primal.map(|_| y).into_iter().collect();
+    match given.len() - parts.len() {
+        0 => {}
+        1 => parts.push(cotangent),
+        n => parts.extend((0..n).map(|k| b.extract(cotangent, k as u32))),
+    }
+    give(&b, ty, &parts);
+    Ok(())
+}
+
+fn augmented<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<(), Vec<Refusal>> {
+    let signature = signature(request);
+    let id = engine.derive(signature.clone())?;
+    let context = engine.module().context();
+    let result = signature.function.result();
+    let mut given = vec![context.ptr()];
+    given.extend((request.primal_result && !result.is_void()).then_some(result));
+    given.extend(signature.result.pointers.then_some(result));
+    let ty = context.structure(&given);
+    let own = open(engine, request, &signature, &[context.ptr()], ty).map_err(|r| vec![r])?;
+    let d = engine.derivative(id);
+    let b = Builder::new(context);
+    b.at_end(own.function.append_block("entry"));
+    let arena = own.rest[0];
+    let size = context.int(64).int(d.frame_size.unwrap_or(0));
+    let frame = b.call(engine.support("cotangent.alloc"), &[arena, size]);
+    let arguments: Vec<_> = own.primals.iter().chain(&own.shadows).copied().chain([frame, arena]).collect();
+    let y = b.call(d.augmented, &arguments);
+    let mut parts = vec![frame];
+    if given.len() > 1 {
+        match signature.result.pointers {
+            true => parts.extend((0..given.len() as u32 - 1).map(|k| b.extract(y, k + 3 - given.len() as u32))),
+            false => parts.push(y),
+        }
+    }
+    let all = parts.iter().enumerate();
+    b.ret(Some(all.fold(ty.poison(), |all, (k, v)| b.insert_value(all, *v, k as u32))));
+    Ok(())
+}
+
+fn reverse<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<(), Vec<Refusal>> {
+    let signature = signature(request);
+    let id = engine.derive(signature.clone())?;
+    let d = engine.derivative(id);
+    let f = entry(engine, request, d.reverse.ty()).map_err(|r| vec![r])?;
+    let b = Builder::new(engine.module().context());
+    b.at_end(f.append_block("entry"));
+    let cotangents = b.call(d.reverse, &f.params());
+    b.ret(Some(cotangents).filter(|c| !c.ty().is_void()));
     Ok(())
 }
 

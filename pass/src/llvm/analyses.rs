@@ -23,6 +23,7 @@ unsafe extern "C" {
     ) -> LLVMValueRef;
     fn ct_analyses_new() -> *mut c_void;
     fn ct_analyses_free(a: *mut c_void);
+    fn ct_analyses_clear(a: *mut c_void);
     fn ct_analyses_forget(a: *mut c_void, f: LLVMValueRef);
     fn ct_dominates(a: *mut c_void, above: LLVMBasicBlockRef, below: LLVMBasicBlockRef) -> bool;
     fn ct_post_dominates(a: *mut c_void, later: LLVMBasicBlockRef, earlier: LLVMBasicBlockRef) -> bool;
@@ -172,6 +173,12 @@ impl<'m> Analyses<'m> {
             module: PhantomData,
             local: PhantomData,
         }
+    }
+
+    /// Forgets everything: functions were removed.
+    pub fn forget_all(&self) {
+        // SAFETY: the manager is live.
+        unsafe { ct_analyses_clear(self.raw) }
     }
 
     /// Forgets what is known of a function.

@@ -160,6 +160,14 @@ void ct_analyses_free(void *a) {
   delete all;
 }
 
+void ct_analyses_clear(void *a) {
+  auto *all = analyses(a);
+  all->modules.clear();
+  all->components.clear();
+  all->functions.clear();
+  all->loops.clear();
+}
+
 void ct_analyses_forget(void *a, LLVMValueRef function) {
   auto *f = value<Function>(function);
   analyses(a)->functions.invalidate(*f, PreservedAnalyses::none());

@@ -27,7 +27,7 @@ mod tests;
 
 use super::Refusal;
 use super::engine::Engine;
-use super::reverse::leaves::{Word, carries};
+use super::reverse::leaves::carries;
 use super::reverse::plan::Target;
 use crate::llvm::{Builder, Function, Mod, Type, Value};
 use dispatch::Dispatch;
@@ -62,12 +62,12 @@ fn can_carry(ty: Type<'_>) -> bool {
     if ty.is_struct() || ty.is_array() || ty.is_vector() {
         return ty.parts().into_iter().any(can_carry);
     }
-    carries(ty, Word::Int).any()
+    carries(ty).any()
 }
 
 /// Has the type pointers in it?
 fn has_pointers(ty: Type<'_>) -> bool {
-    carries(ty, Word::Int).pointers
+    carries(ty).pointers
 }
 
 /// The type of a tangent function.

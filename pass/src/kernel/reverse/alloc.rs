@@ -4,7 +4,8 @@
 //!               p = malloc(n)       S[p] = zeroed block of the arena
 //!               q = realloc(p, n)   S[q] = block of the arena with what S[p] holds
 //!               free(p)             as it stands: the reverse does not touch primal memory, and shadows stay
-//!     reverse   realloc             S[p] = S[q]; S[q] = 0: the old block is dead afterwards, so nothing is added
+//!     reverse   alloca, malloc      S[p] = 0: the next reverse of the same frame finds it as the first did
+//!               realloc             S[p] = S[q]; S[q] = 0: the old block is dead afterwards, so nothing is added
 
 use super::augment::Augment;
 use super::construct::Construct;
@@ -12,10 +13,14 @@ use super::frame::Slot;
 use super::plan::{Need, Plan};
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
-use crate::llvm::Value;
+use super::memory::held;
+use crate::llvm::{Opcode, Value};
 
 /// Bytes of an `alloca` if they are constant.
 fn static_size<'m>(i: Value<'m>, plan: &Plan<'m>) -> Option<u64> {
+    if !i.is(Opcode::LLVMAlloca) {
+        return None;
+    }
     let count = i.operand(0);
     let size = plan.module().size(i.allocated_type());
     (count.is_const_int() && count.zext_value() < 1 << 32).then(|| size * count.zext_value())
@@ -48,8 +53,14 @@ pub(super) fn forward_alloca<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Resul
     Ok(())
 }
 
-pub(super) fn needs<'m>(construct: Construct<'m>, i: Value<'m>) -> Vec<Need<'m>> {
+/// May the memory hold cotangents when the reverse is done with it?
+fn holds_floats<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
+    held(&plan.content.region(i, None)).floats
+}
+
+pub(super) fn needs<'m>(construct: Construct<'m>, i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
     match construct {
+        Construct::Alloca | Construct::Allocate(..) if holds_floats(i, plan) => vec![Need::Shadow(i)],
         Construct::Reallocate(block, ..) => vec![Need::Shadow(i.operand(block)), Need::Shadow(i)],
         _ => vec![],
     }
@@ -77,6 +88,20 @@ pub(super) fn forward_call<'m>(construct: Construct<'m>, i: Value<'m>, a: &mut A
         _ => return Ok(()),
     };
     a.set_shadow(i, shadow);
+    Ok(())
+}
+
+/// What the reverse leaves in the shadow is cleared.
+pub(super) fn reverse<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(), Refusal> {
+    if !holds_floats(i, s.plan) {
+        return Ok(());
+    }
+    let shadow = s.shadow(i)?;
+    let context = s.engine.module().context();
+    match static_size(i, s.plan) {
+        Some(size) => s.b.memset(shadow, context.int(8).zero(), context.int(64).int(size), 16),
+        None => s.b.call(s.engine.support("cotangent.shadow.clear"), &[shadow]),
+    };
     Ok(())
 }
 

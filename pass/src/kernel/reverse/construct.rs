@@ -140,8 +140,7 @@ impl<'m> Construct<'m> {
             Self::Word => words::needs(i, plan),
             Self::Load | Self::Store => memory::needs(i, plan),
             Self::Copy | Self::Fill => copy::needs(i, plan),
-            Self::Alloca | Self::Allocate(..) => vec![],
-            Self::Reallocate(..) => alloc::needs(self, i),
+            Self::Alloca | Self::Allocate(..) | Self::Reallocate(..) => alloc::needs(self, i, plan),
             Self::Call(_) | Self::Indirect(_) => call::needs(self, i, plan),
             Self::Passive | Self::Return => vec![],
         }
@@ -171,7 +170,8 @@ impl<'m> Construct<'m> {
     /// If it cannot be emitted.
     pub fn reverse(self, i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(), Refusal> {
         match self {
-            Self::Passive | Self::Alloca | Self::Allocate(..) => Ok(()),
+            Self::Passive => Ok(()),
+            Self::Alloca | Self::Allocate(..) => alloc::reverse(i, s),
             Self::Arithmetic(rule) => arithmetic::reverse(i, rule, s),
             Self::Move => moves::reverse(i, s),
             Self::Word => words::reverse(i, s),

@@ -144,7 +144,7 @@ impl<'m> Leaves<'_, 'm> {
             return x;
         }
         let doubles = Kinds::F64 | Kinds::F64_TAIL;
-        if bytes % 4 != 0 || lanes.iter().any(|(_, k)| k.meets(Kinds::F32) && k.meets(doubles)) {
+        if !bytes.is_multiple_of(4) || lanes.iter().any(|(_, k)| k.meets(Kinds::F32) && k.meets(doubles)) {
             return self.add_undecided(b, x, y);
         }
         let n = (bytes / 4) as u32;

@@ -24,6 +24,9 @@ enum Sign {
 
 /// The constant operand, and the other.
 fn mask<'m>(i: Value<'m>) -> Option<(Value<'m>, Value<'m>)> {
+    if i.operand_count() != 2 {
+        return None;
+    }
     let (a, b) = (i.operand(0), i.operand(1));
     match (a.is_constant(), b.is_constant()) {
         (false, true) => Some((a, b)),

@@ -8,6 +8,7 @@ declare noalias ptr @malloc(i64)
 declare void @free(ptr)
 declare void @abort()
 declare i32 @puts(ptr)
+declare ptr @cotangent.object(ptr, ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
@@ -106,7 +107,7 @@ exit:
 }
 
 ; The shadow of an allocation: a zeroed block, whose size stands 16 bytes before it.
-define noalias ptr @cotangent.shadow.alloc(ptr %arena, i64 %size) #3 {
+define noalias ptr @cotangent.shadow.alloc(ptr %arena, i64 %size) #6 {
 entry:
   %bytes = add i64 %size, 16
   %block = call ptr @cotangent.alloc(ptr %arena, i64 %bytes)
@@ -117,7 +118,7 @@ entry:
 }
 
 ; The shadow of a reallocation: a block with what the old shadow holds.
-define ptr @cotangent.shadow.realloc(ptr %arena, ptr %old, i64 %size) #3 {
+define ptr @cotangent.shadow.realloc(ptr %arena, ptr allocptr %old, i64 %size) #7 {
 entry:
   %new = call ptr @cotangent.shadow.alloc(ptr %arena, i64 %size)
   %bits = ptrtoint ptr %old to i64
@@ -152,6 +153,15 @@ done:
   ret void
 }
 
+; Zeroes the shadow of an allocation.
+define void @cotangent.shadow.clear(ptr %shadow) #3 {
+entry:
+  %size.at = getelementptr i8, ptr %shadow, i64 -16
+  %size = load i64, ptr %size.at, align 8
+  call void @llvm.memset.p0.i64(ptr align 16 %shadow, i8 0, i64 %size, i1 false)
+  ret void
+}
+
 define i64 @cotangent.shadow.common(ptr %old, i64 %size) #3 {
 entry:
   %size.at = getelementptr i8, ptr %old, i64 -16
@@ -161,11 +171,18 @@ entry:
   ret i64 %common
 }
 
-; The shadow of a pointer that was loaded from memory: the word that its shadow memory holds, if it holds one.
+; The shadow of a pointer that was loaded from memory: the word that its shadow memory holds; if it holds none, what the
+; caller's table says of the address.
 define ptr @cotangent.shadow(ptr %arena, ptr %primal, ptr %word) #4 {
 entry:
   %known = icmp ne ptr %word, null
-  %shadow = select i1 %known, ptr %word, ptr inttoptr (i64 -9223372036854775808 to ptr)
+  br i1 %known, label %found, label %find
+
+found:
+  ret ptr %word
+
+find:
+  %shadow = call ptr @cotangent.object(ptr %arena, ptr %primal)
   ret ptr %shadow
 }
 
@@ -181,9 +198,11 @@ entry:
 
 attributes #0 = { nounwind allockind("alloc,uninitialized") allocsize(1) "alloc-family"="cotangent" }
 attributes #1 = { noinline cold nounwind }
-attributes #2 = { nounwind }
+attributes #2 = { nounwind "cotangent-inactive" }
 attributes #3 = { nounwind }
-attributes #4 = { nounwind alwaysinline memory(none) }
+attributes #4 = { nounwind alwaysinline }
+attributes #6 = { nounwind allockind("alloc,zeroed") allocsize(1) "alloc-family"="cotangent" }
+attributes #7 = { nounwind allockind("realloc") allocsize(2) "alloc-family"="cotangent" }
 
 !0 = !{!"branch_weights", i32 2000, i32 1}
 attributes #5 = { noinline cold noreturn nounwind }

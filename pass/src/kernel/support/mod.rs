@@ -1,6 +1,6 @@
 //! Run-time support of derivatives, as LLVM code that becomes part of the module.
 
-use crate::llvm::{Linkage, Mod, parse_text};
+use crate::llvm::{Function, Linkage, Mod, parse_text};
 
 const TEXTS: [&str; 4] = [
     include_str!("arena.ll"),
@@ -9,7 +9,10 @@ const TEXTS: [&str; 4] = [
     include_str!("table.ll"),
 ];
 
-/// Adds the support functions to a module, once.
+/// Says of a function that it is one of these.
+const MARK: &str = "cotangent-support";
+
+/// Adds the support functions to a module, once. Until [`close`] passes keep them.
 ///
 /// # Errors
 /// If LLVM cannot read or link them.
@@ -19,14 +22,23 @@ pub fn link(module: Mod<'_>) -> Result<(), String> {
     }
     for text in TEXTS {
         let own = parse_text(module.context(), text)?;
+        for f in own.module().functions().filter(|f| !f.is_declaration()) {
+            f.add_string_attribute(MARK, "");
+        }
         own.module().adopt_target(module);
         own.link_into(module)?;
     }
-    let ours = module
-        .functions()
-        .filter(|f| f.name().starts_with("cotangent.") && !f.is_declaration());
-    for f in ours {
+    Ok(())
+}
+
+/// Is it a support function?
+pub fn is_support(f: Function<'_>) -> bool {
+    f.string_attribute(MARK).is_some()
+}
+
+/// Makes the support functions the module's own: what is not used of them goes.
+pub fn close(module: Mod<'_>) {
+    for f in module.functions().filter(|f| is_support(*f)) {
         f.set_linkage(Linkage::LLVMInternalLinkage);
     }
-    Ok(())
 }
