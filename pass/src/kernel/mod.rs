@@ -8,6 +8,7 @@ pub mod attributes;
 pub mod callee;
 pub mod engine;
 pub mod forward;
+pub(crate) mod marks;
 mod order;
 pub mod planner;
 pub mod prepare;

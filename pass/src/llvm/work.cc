@@ -1,6 +1,7 @@
 // Operations on whole modules that LLVM offers in C++ only: a copy of part of a module, bodies taken away, blocks split,
 // errors told through the context.
 
+#include "llvm/Analysis/ConstantFolding.h"
 #include "llvm-c/Types.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -125,6 +126,16 @@ void ct_report_error(LLVMValueRef function, const char *directory, const char *f
     location = DiagnosticLocation(DebugLoc(DILocation::get(context, line, column, scope)));
   }
   context.diagnose(DiagnosticInfoUnsupported(f, message, location, DS_Error));
+}
+
+// The pointer that a global constant holds at an offset; null if that is not known, or no pointer.
+LLVMValueRef ct_constant_pointer(LLVMValueRef global, uint64_t offset) {
+  auto *g = dyn_cast<GlobalVariable>(unwrap(global));
+  if (!g || !g->isConstant() || !g->hasDefinitiveInitializer())
+    return nullptr;
+  auto &layout = g->getDataLayout();
+  APInt at(layout.getIndexTypeSizeInBits(g->getType()), offset);
+  return wrap(ConstantFoldLoadFromConst(g->getInitializer(), PointerType::getUnqual(g->getContext()), at, layout));
 }
 
 // The name that a programmer gave; to be freed with `free`.

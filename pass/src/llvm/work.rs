@@ -27,6 +27,7 @@ unsafe extern "C" {
         column: u32,
         message: *const libc::c_char,
     );
+    fn ct_constant_pointer(global: LLVMValueRef, offset: u64) -> LLVMValueRef;
     fn ct_demangle(name: *const libc::c_char) -> *mut libc::c_char;
 }
 
@@ -149,6 +150,12 @@ impl<'m> Function<'m> {
 }
 
 impl<'m> Value<'m> {
+    /// The pointer that a global constant holds at an offset, if that is known.
+    pub fn constant_pointer(self, offset: u64) -> Option<Value<'m>> {
+        // SAFETY: any value may be asked; null says that it is not known.
+        Value::new(unsafe { ct_constant_pointer(self.0, offset) })
+    }
+
     /// What an alias stands for, if it is one that nothing can replace.
     pub fn aliasee(self) -> Option<Value<'m>> {
         // SAFETY: any value may be asked.

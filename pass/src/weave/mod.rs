@@ -56,6 +56,8 @@ pub(crate) fn weave(assembly: Assembly<'_>, kernels: &[Kernel]) -> Result<Woven,
             shim.set_linkage(Linkage::LLVMExternalLinkage);
         }
     }
+    kernel::marks::read(module);
+    kernel::rules::lower_outputs(module);
     module.run_passes(optimise::BEFORE)?;
     module.verify()?;
     let (mut good, mut refused) = (kernels.to_vec(), Vec::new());

@@ -7,7 +7,13 @@ use crate::kernel::reverse::leaves::UNKNOWN;
 use crate::kernel::reverse::plan::Target;
 use crate::llvm::{Function, Opcode, Type, Value};
 
-pub(super) fn direct<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>, callee: Function<'m>) -> Result<(), Vec<Refusal>> {
+/// `frozen`: the callee is inactive, or part of what is.
+pub(super) fn direct<'m>(
+    s: &mut Sweep<'_, '_, 'm>,
+    i: Value<'m>,
+    callee: Function<'m>,
+    frozen: bool,
+) -> Result<(), Vec<Refusal>> {
     let arguments: Vec<_> = i.arguments().into_iter().map(|x| given(s, x)).collect();
     let result = !i.ty().is_void() && can_carry(i.ty());
     let constant = arguments.iter().all(|g| matches!(g, Given::Constant(_)));
@@ -18,6 +24,7 @@ pub(super) fn direct<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>, callee: Functi
         function: callee,
         arguments,
         result,
+        frozen,
     };
     let tangent = s.forward.derive(signature.clone())?;
     emit(s, i, &signature, tangent.ty(), tangent.value(), None);
@@ -80,7 +87,7 @@ pub(super) fn indirect<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) -> Result<()
             "call the function by its name",
         )]);
     }
-    let dispatch = s.forward.dispatcher(ty)?;
+    let dispatch = s.forward.dispatcher(ty, s.signature.frozen)?;
     let pointer = s.primal(i.called());
     let d = s.forward.dispatch(dispatch);
     let (signature, f) = (d.signature.clone(), d.function);
@@ -98,7 +105,6 @@ fn emit<'m>(
     pointer: Option<Value<'m>>,
 ) {
     let copy = s.primal(i);
-    s.b.before(copy);
     let mut arguments: Vec<_> = pointer.into_iter().collect();
     arguments.extend(i.arguments().into_iter().map(|x| s.primal(x)));
     for (x, given) in i.arguments().into_iter().zip(&signature.arguments) {
@@ -107,17 +113,11 @@ fn emit<'m>(
         }
     }
     arguments.push(s.arena);
-    let new = if copy.is(Opcode::LLVMInvoke) {
-        s.b.invoke(ty, f, &arguments, copy.normal_destination(), copy.unwind_destination())
-    } else {
-        s.b.call_value(ty, f, &arguments)
-    };
+    let new = put(s, i, ty, f, &arguments);
     new.set_call_convention(if pointer.is_some() { 0 } else { copy.call_convention() });
     for k in 0..i.argument_count() {
         copy.copy_passing(k, new, k + u32::from(pointer.is_some()));
     }
-    s.set_primal(i, new);
-    s.after(i);
     let primal = if signature.result {
         let (primal, shadow) = (s.b.extract(new, 0), s.b.extract(new, 1));
         s.set_shadow(i, shadow);
@@ -130,4 +130,25 @@ fn emit<'m>(
     }
     copy.erase();
     s.set_primal(i, primal);
+}
+
+/// Puts another call before the copy of a call, an invoke where that is one; stands where it goes on. The copy is then to
+/// be erased.
+pub(super) fn put<'m>(
+    s: &mut Sweep<'_, '_, 'm>,
+    i: Value<'m>,
+    ty: Type<'m>,
+    f: Value<'m>,
+    arguments: &[Value<'m>],
+) -> Value<'m> {
+    let copy = s.primal(i);
+    s.b.before(copy);
+    let new = if copy.is(Opcode::LLVMInvoke) {
+        s.b.invoke(ty, f, arguments, copy.normal_destination(), copy.unwind_destination())
+    } else {
+        s.b.call_value(ty, f, arguments)
+    };
+    s.set_primal(i, new);
+    s.after(i);
+    new
 }

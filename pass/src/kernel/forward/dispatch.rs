@@ -26,8 +26,12 @@ impl<'m> Forward<'_, 'm> {
     ///
     /// # Errors
     /// None: a function without a derivative is an error of the run that calls it.
-    pub(super) fn dispatcher(&mut self, ty: Type<'m>) -> Result<usize, Vec<Refusal>> {
-        if let Some(at) = self.dispatches.iter().position(|d| d.ty == ty) {
+    pub(super) fn dispatcher(&mut self, ty: Type<'m>, frozen: bool) -> Result<usize, Vec<Refusal>> {
+        if let Some(at) = self
+            .dispatches
+            .iter()
+            .position(|d| d.ty == ty && d.signature.frozen == frozen)
+        {
             return Ok(at);
         }
         let (module, context) = (self.module(), self.module().context());
@@ -38,6 +42,7 @@ impl<'m> Forward<'_, 'm> {
             function: module.add_function("cotangent.any", ty),
             arguments,
             result,
+            frozen,
         };
         let tangent = type_of(&signature, module);
         let params: Vec<_> = std::iter::once(context.ptr()).chain(tangent.params()).collect();

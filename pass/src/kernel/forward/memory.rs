@@ -161,6 +161,10 @@ pub(super) fn copied<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) {
     if s.target(to) == Target::Inactive {
         return;
     }
+    if s.signature.frozen {
+        filled(s, i);
+        return;
+    }
     let bytes = s.primal(i.operand(2));
     let apart = i.intrinsic().is_some_and(|name| name.starts_with("llvm.memcpy"));
     if apart && s.target(to) == Target::Active && s.target(from) == Target::Active {

@@ -17,6 +17,7 @@
 mod arithmetic;
 mod bits;
 mod call;
+mod custom;
 mod dispatch;
 mod memory;
 mod reach;
@@ -52,6 +53,9 @@ pub struct Signature<'m> {
     pub arguments: Vec<Given>,
     /// Is the shadow of the result wanted?
     pub result: bool,
+    /// Are all floats constant, whatever the arguments are? So it is in a function that is marked inactive: what it
+    /// writes is constant, and pointers keep their shadows.
+    pub frozen: bool,
 }
 
 /// Can a value of the type have a shadow? Integers can hold bits of floats and pointers.

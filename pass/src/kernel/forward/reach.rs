@@ -44,14 +44,15 @@ pub(super) fn tangible<'m>(signature: &Signature<'m>, blocks: &[Block<'m>]) -> H
     let mut found = HashSet::new();
     let mut open = vec![];
     for (p, given) in signature.function.params().into_iter().zip(&signature.arguments) {
-        if can_carry(p.ty()) && (matches!(given, Given::Shadow(_)) || has_pointers(p.ty())) {
+        let shadow = matches!(given, Given::Shadow(_)) && !signature.frozen;
+        if can_carry(p.ty()) && (shadow || has_pointers(p.ty())) {
             open.push(p);
         }
     }
     for i in blocks.iter().flat_map(|b| b.instructions()) {
         let source = match i.opcode() {
-            Opcode::LLVMLoad => !is_constant_address(i.operand(0)),
-            Opcode::LLVMCall | Opcode::LLVMInvoke => rule_of(i).is_none(),
+            Opcode::LLVMLoad => !signature.frozen && !is_constant_address(i.operand(0)),
+            Opcode::LLVMCall | Opcode::LLVMInvoke => !signature.frozen && rule_of(i).is_none(),
             _ => false,
         };
         if can_carry(i.ty()) && (source || has_pointers(i.ty())) {

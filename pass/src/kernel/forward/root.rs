@@ -26,6 +26,7 @@ pub fn emit<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
         function: request.function,
         arguments: params.iter().zip(&request.arguments).map(given).collect(),
         result: request.result_active && !ty.result().is_void() && can_carry(ty.result()),
+        frozen: false,
     };
     let tangent = Forward::new(engine).derive(signature.clone())?;
     tangent.set_linkage(Linkage::LLVMInternalLinkage);

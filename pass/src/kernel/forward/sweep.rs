@@ -1,6 +1,6 @@
 //! Emits one tangent function: walks the primal, and adds to its copy what the shadows take.
 
-use super::{Forward, Given, Signature, arithmetic, bits, call, can_carry, memory, name_of, reach};
+use super::{Forward, Given, Signature, arithmetic, bits, call, can_carry, custom, memory, name_of, reach};
 use crate::kernel::Refusal;
 use crate::kernel::callee::{Callee, classify};
 use crate::kernel::reverse::edges::split_invokes;
@@ -81,7 +81,9 @@ impl<'m> Sweep<'_, '_, 'm> {
         for (k, (p, given)) in primal.params().into_iter().zip(&self.signature.arguments).enumerate() {
             let shadow = match given {
                 Given::Constant(tag) => Some(inactive_shadow(p.ty(), *tag)).filter(|_| super::has_pointers(p.ty())),
-                Given::Shadow(_) => shadows.next(),
+                Given::Shadow(_) => shadows
+                    .next()
+                    .filter(|_| !self.signature.frozen || super::has_pointers(p.ty())),
             };
             let Some(mut shadow) = shadow else { continue };
             if let (Some(ty), Some(first)) = (primal.param_type_attribute(k as u32, "byval"), first) {
@@ -127,25 +129,36 @@ impl<'m> Sweep<'_, '_, 'm> {
     }
 
     fn called(&mut self, i: Value<'m>) -> Result<(), Vec<Refusal>> {
+        if custom::replace(self, i)? {
+            return Ok(());
+        }
         if rule_of(i).is_some() {
             return arithmetic::tangent(self, i).map_err(|r| vec![r]);
         }
-        match classify(i, self.forward.engine).map_err(|r| vec![r])? {
-            Callee::Inactive => {
-                // Values without pointers have no tangent; what its pointers point to has no shadow.
-                if super::has_pointers(i.ty()) {
-                    self.set_shadow(i, inactive_shadow(i.ty(), UNKNOWN));
-                }
-            }
+        let kind = classify(i, self.forward.engine);
+        if self.signature.frozen && kind.is_err() {
+            // What nobody knows is constant where everything is.
+            self.inactive(i);
+            return Ok(());
+        }
+        match kind.map_err(|r| vec![r])? {
+            Callee::Inactive => self.inactive(i),
             Callee::Move => bits::duplicate(self, i),
             Callee::Copy => memory::copied(self, i),
             Callee::Fill => memory::filled(self, i),
             Callee::Allocate(bytes, count) => memory::allocated(self, i, None, bytes, count),
             Callee::Reallocate(old, bytes, count) => memory::allocated(self, i, Some(old), bytes, count),
-            Callee::Defined(f) => call::direct(self, i, f)?,
+            Callee::Defined(f) => call::direct(self, i, f, self.signature.frozen)?,
             Callee::Pointer => call::indirect(self, i)?,
         }
         Ok(())
+    }
+
+    /// A value without pointers has no tangent; what pointers from elsewhere point to has no shadow.
+    fn inactive(&mut self, i: Value<'m>) {
+        if super::has_pointers(i.ty()) {
+            self.set_shadow(i, inactive_shadow(i.ty(), UNKNOWN));
+        }
     }
 
     /// Stands after the copy of an instruction: before a return, where an invoke goes on, after a block's `phi`s.

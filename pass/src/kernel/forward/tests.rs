@@ -1,6 +1,8 @@
 //! Tangent functions of small C functions, compiled and compared with central differences.
 
-use crate::kernel::{Activity, DiffRequest, Mode, Refusal, differentiate};
+use crate::kernel::attributes as a;
+use crate::kernel::rules::lower_outputs;
+use crate::kernel::{Activity, DiffRequest, Mode, Refusal, differentiate, marks};
 use crate::llvm::OwnedModule;
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +18,7 @@ fn clang(arguments: &[&str], folder: &Path) {
 }
 
 /// The module of C code, after differentiation of `f(const double *x, int n)` as `tangent`.
-fn differentiated(code: &str, level: &str, folder: &Path) -> Result<String, Vec<Refusal>> {
+fn differentiated(code: &str, level: &str, given: &[Mark], folder: &Path) -> Result<String, Vec<Refusal>> {
     std::fs::write(folder.join("code.c"), code).unwrap();
     clang(
         &[
@@ -33,6 +35,15 @@ fn differentiated(code: &str, level: &str, folder: &Path) -> Result<String, Vec<
         folder,
     );
     let module = OwnedModule::read(&std::fs::read(folder.join("code.ll")).unwrap()).unwrap();
+    for (function, attribute, value) in given {
+        module
+            .get()
+            .function(function)
+            .unwrap()
+            .add_string_attribute(attribute, value);
+    }
+    marks::read(module.get());
+    lower_outputs(module.get());
     // Allocation functions get the attributes that tell them, as every prepared module has them.
     module.get().run_passes("inferattrs").unwrap();
     let request = DiffRequest {
@@ -67,7 +78,7 @@ int main(void) {
   for (int i = 0; i < N; i++) x[i] = at[i], dx[i] = v[i];
   both got = tangent(x, dx, N);
   for (int i = 0; i < N; i++) x[i] = at[i];
-  double value = f(x, N), want = (high - low) / (2 * h);
+  double value = f(x, N), want = WANT;
   if (got.value == value && fabs(got.tangent - want) < 1e-7 * fmax(1, fabs(want)) && fabs(want) > 1e-3) return 0;
   printf("value %.15g and %.15g, tangent %.15g, differences %.15g\n", got.value, value, got.tangent, want);
   return 1;
@@ -77,12 +88,22 @@ int main(void) {
 /// The tangent of `f` is that of differences, from code of every level.
 #[track_caller]
 fn holds(code: &str) {
+    holds_with(code, &[], None);
+}
+
+/// Function, attribute, value.
+type Mark = (&'static str, &'static str, &'static str);
+
+/// The same with attributes on functions; `want` is the tangent where it is not that of differences.
+#[track_caller]
+fn holds_with(code: &str, marks: &[Mark], want: Option<&str>) {
     let code = format!("#include <math.h>\n#include <stdlib.h>\n#include <string.h>\n{code}");
     for level in ["-O0", "-O2"] {
         let folder = tempfile::tempdir().unwrap();
-        let text = differentiated(&code, level, folder.path()).unwrap_or_else(|r| panic!("{level}: {r:?}"));
+        let text = differentiated(&code, level, marks, folder.path()).unwrap_or_else(|r| panic!("{level}: {r:?}"));
         std::fs::write(folder.path().join("done.ll"), text).unwrap();
-        std::fs::write(folder.path().join("driver.c"), DRIVER).unwrap();
+        let want = want.unwrap_or("(high - low) / (2 * h)");
+        std::fs::write(folder.path().join("driver.c"), DRIVER.replace("WANT", want)).unwrap();
         clang(&["-w", "-O1", "done.ll", "driver.c", "-o", "run", "-lm"], folder.path());
         let run = Command::new(folder.path().join("run")).output().unwrap();
         assert!(
@@ -196,10 +217,40 @@ fn an_array_of_the_caller_is_overwritten_with_tangents() {
 }
 
 #[test]
+fn results_in_memory_of_library_functions() {
+    holds(
+        "void sincos(double, double *, double *);
+         double f(double *x, int n) {
+           double s, c, whole; int e;
+           sincos(x[0], &s, &c);
+           double m = modf(4 * x[1], &whole), h = frexp(x[2] * 8, &e);
+           return s * c + m * whole + h * e;
+         }",
+    );
+}
+
+#[test]
+fn inactive_functions_and_registered_rules_are_not_entered() {
+    holds_with(
+        "__attribute__((noinline)) void norm(const double *x, double *to) { *to = x[0] * x[1]; }
+         __attribute__((noinline)) double opaque(double, double);
+         double f(double *x, int n) {
+           double s = x[3];
+           norm(x, &s);
+           return s * x[2] + opaque(x[1], 2.0);
+         }
+         double opaque(double x, double y) { return x * y; }
+         double opaque_tangent(double x, double dx, double y, double dy) { return dx * y; }",
+        &[("norm", a::INACTIVE, ""), ("opaque", a::TANGENT_RULE, "opaque_tangent")],
+        Some("0.7 * 1.3 * v[2] + 2 * v[1]"),
+    );
+}
+
+#[test]
 fn a_function_without_a_body_or_a_rule_is_refused_by_name_and_line() {
     let folder = tempfile::tempdir().unwrap();
     let code = "double unknown(double *);\ndouble f(double *x, int n) {\n  return unknown(x); }";
-    let refusals = differentiated(code, "-O0", folder.path()).unwrap_err();
+    let refusals = differentiated(code, "-O0", &[], folder.path()).unwrap_err();
     assert_eq!(refusals.len(), 1);
     assert!(refusals[0].construct.contains("`unknown`"));
     assert_eq!((refusals[0].line, refusals[0].function.as_str()), (3, "f"));
@@ -213,6 +264,6 @@ double f(double *x, int n) {
   unsigned long u; double y = x[0] * 2;
   memcpy(&u, &y, 8); u += 1UL << 52; memcpy(&y, &u, 8);
   return y; }";
-    let refusals = differentiated(code, "-O2", folder.path()).unwrap_err();
+    let refusals = differentiated(code, "-O2", &[], folder.path()).unwrap_err();
     assert!(refusals[0].construct.contains("computed bits"), "{refusals:?}");
 }

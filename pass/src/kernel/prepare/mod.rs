@@ -62,6 +62,8 @@ impl<'c> Work<'c> {
                 g.set_global_linkage(Linkage::LLVMAvailableExternallyLinkage);
             }
         }
+        super::marks::read(module);
+        super::rules::lower_outputs(module);
         let candidates: Vec<_> = reached
             .candidates
             .iter()

@@ -11,17 +11,20 @@ mod body;
 mod emit;
 mod expr;
 mod lanes;
+mod outputs;
 mod parse;
 mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::llvm::{Builder, Opcode, Type, TypeKind, Value};
+use crate::kernel::attributes;
+use crate::llvm::{Builder, Opcode, Type, Value};
 pub use body::body_of;
 use emit::Emitter;
 pub use expr::Reads;
+pub(crate) use outputs::lower_outputs;
 pub use table::Class;
-use table::{Form, Rule, table};
+use table::{Rule, table};
 
 /// An op of a program, with its rule.
 #[derive(Clone, Copy, Debug)]
@@ -69,10 +72,11 @@ fn call_rule(call: Value<'_>) -> Option<&'static Rule> {
         return table().intrinsic(&name);
     }
     // A function that the program defines is differentiated, whatever it is called.
-    if !callee.is_declaration() {
+    let like = callee.string_attribute(attributes::LIKE);
+    if !callee.is_declaration() && like.is_none() {
         return None;
     }
-    let (rule, form) = table().library(&name)?;
+    let (rule, form) = table().library(like.as_deref().unwrap_or(&name))?;
     let arguments = call.arguments();
     let floats = || {
         arguments
@@ -81,12 +85,7 @@ fn call_rule(call: Value<'_>) -> Option<&'static Rule> {
             .chain([call.ty()])
             .filter(|t| !t.is_int() && !t.is_pointer())
     };
-    let fits = |t: Type<'_>| match form {
-        None => t.is_float(),
-        Some(Form::F) => t.kind() == TypeKind::LLVMFloatTypeKind,
-        Some(Form::D) => t.kind() == TypeKind::LLVMDoubleTypeKind,
-        Some(Form::L) => matches!(t.kind(), TypeKind::LLVMX86_FP80TypeKind | TypeKind::LLVMFP128TypeKind),
-    };
+    let fits = |t: Type<'_>| form.map_or(t.is_float(), |form| form.fits(t));
     // `nexttoward` has a second operand of another type.
     let known = arguments.len() == rule.operands.len() && floats().filter(|t| fits(*t)).count() > 0;
     (known && (rule.name == "nextafter" || floats().all(fits))).then_some(rule)

@@ -1,6 +1,7 @@
 //! The rules by name: which op has which, and in which class it stands.
 
 use super::expr::{Exprs, Id, Reads};
+use crate::llvm::{Type, TypeKind};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -97,6 +98,27 @@ pub(super) enum Form {
     D,
     /// `long double`.
     L,
+}
+
+impl Form {
+    /// Is it the type?
+    pub(super) fn fits(self, ty: Type<'_>) -> bool {
+        match self {
+            Self::F => ty.kind() == TypeKind::LLVMFloatTypeKind,
+            Self::D => ty.kind() == TypeKind::LLVMDoubleTypeKind,
+            Self::L => matches!(ty.kind(), TypeKind::LLVMX86_FP80TypeKind | TypeKind::LLVMFP128TypeKind),
+        }
+    }
+}
+
+/// The form in which `name` is the library function `base`.
+pub(super) fn form_of(name: &str, base: &str) -> Option<Form> {
+    match name.strip_prefix(base)? {
+        "" => Some(Form::D),
+        "f" => Some(Form::F),
+        "l" => Some(Form::L),
+        _ => None,
+    }
 }
 
 /// All rules.
