@@ -1,4 +1,5 @@
 //! Derivatives from a library of compiled code. Alone in its process: what it counts is the process's own.
+#![cfg(feature = "jit")]
 
 use cotangent::{compiled_hits, differentiable, load_compiled, materializations, save_compiled};
 use std::process::Command;

@@ -86,7 +86,7 @@ pub(super) fn accumulate(graph: &Graph, insts: &mut [Option<Inst>], i: usize, li
             && !factors
                 .iter()
                 .any(|f| live.is_overwritten(*f) || live.may_share(*f, sum))
-            && uses(insts, product) == 1;
+            && live.is_used_once(product);
         if !fits || !ready || sum == product || !live.dies_at(sum, i) {
             continue;
         }
@@ -117,14 +117,6 @@ fn the_product(insts: &[Option<Inst>], i: usize, v: Value) -> Option<(usize, [Va
         [Arg::Value(x), Arg::Value(y)] => Some((at, [x, y], Op::named(into))),
         _ => None,
     }
-}
-
-fn uses(insts: &[Option<Inst>], v: Value) -> usize {
-    let mut uses = 0;
-    for arg in insts.iter().flatten().flat_map(|inst| &inst.args) {
-        arg.for_each_value(&mut |w| uses += usize::from(w == v));
-    }
-    uses
 }
 
 /// Does the instruction read the memory of `x` other than as `x` itself?
