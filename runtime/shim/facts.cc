@@ -2,6 +2,7 @@
 
 #include "shim.h"
 
+#include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
@@ -97,6 +98,10 @@ bool cotangent_requires_grad(Handle t) { return t->requires_grad(); }
 const void *cotangent_identity(Handle t) { return t->unsafeGetTensorImpl(); }
 const void *cotangent_storage(Handle t) { return storage_of(*t); }
 bool cotangent_grad_enabled() { return at::GradMode::is_enabled(); }
+bool cotangent_autocast() {
+  return at::autocast::is_autocast_enabled(at::kCPU) ||
+         (at::hasCUDA() && at::autocast::is_autocast_enabled(at::kCUDA));
+}
 uint64_t cotangent_bytes(Handle t) { return t->defined() ? t->nbytes() : 0; }
 
 // Another handle of the same tensor.

@@ -3,7 +3,7 @@
 use super::counters;
 use crate::error::Error;
 use crate::exec::{CompiledGraph, Handle as Borrowed, Input, Output, Tape};
-use crate::torch::{Handle, Raw};
+use crate::torch::{Handle, Raw, facts};
 use cotangent_graph::ir::Graph;
 use cotangent_graph::plan::{Options, plan};
 use std::sync::{PoisonError, RwLock};
@@ -105,6 +105,7 @@ impl Code {
 
     /// Runs it below autograd.
     pub(super) fn run(&self, operands: &[Operand<'_>]) -> Result<Vec<Datum>, String> {
+        facts::refuse_autocast()?;
         let outputs = self.0.run(&inputs(operands)).map_err(|e| e.to_string())?;
         Ok(outputs.into_iter().map(datum).collect())
     }

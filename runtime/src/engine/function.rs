@@ -260,6 +260,7 @@ impl Function {
     /// # Safety
     /// `args` are the addresses of the function's arguments.
     unsafe fn find(&self, args: &[*const ()]) -> Result<Found, Error> {
+        facts::refuse_autocast().map_err(|why| Error::new(format!("`{}`: {why}", self.name)))?;
         // SAFETY: the caller's promise.
         let memory = unsafe { Memory::of(args) };
         let known = |memory: &Memory<'_>| {

@@ -31,6 +31,7 @@ unsafe extern "C" {
     fn cotangent_version(tensor: Raw) -> i64;
     fn cotangent_describe(tensor: Raw) -> *mut c_char;
     fn cotangent_grad_enabled() -> bool;
+    fn cotangent_autocast() -> bool;
     fn cotangent_check_write(tensor: Raw, differentiable: bool) -> *mut c_char;
     fn cotangent_write(into: Raw, from: Raw, recorded: bool) -> *mut c_char;
     fn cotangent_artifact(length: *mut usize) -> *const u8;
@@ -140,6 +141,19 @@ pub(crate) unsafe fn storage(tensor: Raw) -> u64 {
 pub(crate) unsafe fn describe(tensor: Raw) -> String {
     // SAFETY: the caller's promise.
     take_text(unsafe { cotangent_describe(tensor) }).unwrap_or_default()
+}
+
+/// Refuses to go on under autocast: LibTorch would choose kernels of other kinds than a graph was made for.
+pub(crate) fn refuse_autocast() -> Result<(), &'static str> {
+    // SAFETY: no precondition.
+    match unsafe { cotangent_autocast() } {
+        false => Ok(()),
+        true => Err(
+            "autocast is enabled, which changes the kinds that LibTorch's functions give, and Cotangent does not \
+                     follow it: call the function outside of autocast, and convert its arguments where you want other \
+                     kinds (`to_kind`)",
+        ),
+    }
 }
 
 /// Is autograd recording on this thread?

@@ -5,6 +5,7 @@
 mod support;
 mod aliases;
 mod attached;
+mod autocast;
 mod direct;
 mod failures;
 mod functions;
