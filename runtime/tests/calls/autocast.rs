@@ -32,11 +32,7 @@ fn forward_and_backward_are_refused_under_autocast_and_work_again_after_it() {
             "{text}"
         );
     };
-    refused(
-        autocast(|| vjp::<Tensor>(function, &[&&x, &&w, &&v]))
-            .err()
-            .expect("an error"),
-    );
+    refused(autocast(|| vjp::<Tensor>(function, &[&&x, &&w, &&v])).expect_err("an error"));
     refused(autocast(|| autograd::<Tensor>(function, &[&&leaf(&x), &&leaf(&w), &&leaf(&v)])).expect_err("an error"));
 
     let (y, run) = vjp::<Tensor>(function, &[&&x, &&w, &&v]).unwrap();
