@@ -3,6 +3,8 @@
 //! The first line is `; test <analysis> <roots>`, then comes the module, then a line `; ----`, then the text form that
 //! the analysis must give. `BLESS=1 cargo test --test analysis` rewrites the expected texts; review them as code.
 
+use cotangent_pass::kernel::Activity as Asked;
+use cotangent_pass::kernel::analysis::activity::{Activity, Ask};
 use cotangent_pass::kernel::analysis::content::Content;
 use cotangent_pass::kernel::analysis::words::Words;
 use cotangent_pass::llvm::{Analyses, Function, Linkage, Mod, OwnedModule};
@@ -64,21 +66,47 @@ fn check(path: &Path) -> Result<(), Failed> {
     }
 }
 
+fn asked(name: &str) -> Result<Asked, Failed> {
+    Ok(match name {
+        "const" => Asked::Const,
+        "dup" => Asked::Dup,
+        "out" => Asked::Out,
+        other => return Err(format!("unknown activity {other}").into()),
+    })
+}
+
 fn run(m: Mod<'_>, analysis: &str, roots: &[&str]) -> Result<String, Failed> {
     let external = |f: &Function<'_>| f.linkage() == Linkage::LLVMExternalLinkage;
     let bodies: Vec<_> = m.functions().filter(|f| !f.is_declaration()).collect();
-    let named = |f: &Function<'_>| {
-        if roots.is_empty() {
-            external(f)
-        } else {
-            roots.contains(&&*f.name())
-        }
+    // `f` alone, or `f(dup,const,out)->active`.
+    let mut asks = vec![];
+    for root in roots {
+        let (name, rest) = root.split_once('(').unwrap_or((root, ")"));
+        let (arguments, result) = rest.split_once(')').ok_or("a root without `)`")?;
+        let function = bodies
+            .iter()
+            .find(|f| f.name() == name)
+            .ok_or("a root that is not there")?;
+        let arguments = arguments.split(',').filter(|a| !a.is_empty());
+        asks.push(Ask {
+            function: *function,
+            arguments: arguments.map(asked).collect::<Result<_, _>>()?,
+            result: result == "->active",
+        });
+    }
+    let roots: Vec<_> = match asks.is_empty() {
+        true => bodies.iter().copied().filter(external).collect(),
+        false => asks.iter().map(|a| a.function).collect(),
     };
-    let roots: Vec<_> = bodies.iter().copied().filter(named).collect();
     let llvm = Analyses::new(m);
     let content = Content::new(m, &llvm, &roots);
     Ok(match analysis {
         "content" => bodies.iter().map(|f| content.print(*f)).collect(),
+        "activity" => {
+            let words = Words::new(&content);
+            let activity = Activity::new(m, &content, &words, &asks);
+            bodies.iter().map(|f| activity.print(*f)).collect()
+        }
         "words" => {
             let w = Words::new(&content);
             bodies.iter().map(|f| w.print(*f)).collect()

@@ -117,7 +117,9 @@ fn give<'m>(b: &Builder<'m>, ty: Type<'m>, parts: &[Value<'m>]) {
         [one] if !ty.is_struct() || one.ty() == ty => drop(b.ret(Some(*one))),
         many => {
             let all = many.iter().enumerate();
-            b.ret(Some(all.fold(ty.poison(), |all, (k, v)| b.insert_value(all, *v, k as u32))));
+            b.ret(Some(
+                all.fold(ty.poison(), |all, (k, v)| b.insert_value(all, *v, k as u32)),
+            ));
         }
     }
 }
@@ -192,7 +194,13 @@ fn combined<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
             arena
         }
     };
-    let arguments: Vec<_> = own.primals.iter().chain(&own.shadows).copied().chain([frame, arena]).collect();
+    let arguments: Vec<_> = own
+        .primals
+        .iter()
+        .chain(&own.shadows)
+        .copied()
+        .chain([frame, arena])
+        .collect();
     let y = match request.arena_argument {
         // Whoever gave the arena releases it.
         true => b.call(d.augmented, &arguments),
@@ -200,7 +208,13 @@ fn combined<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
     };
     let mut back = vec![];
     if signature.result.floats {
-        back.push(own.rest.first().filter(|_| seeded).copied().unwrap_or_else(|| one(result)));
+        back.push(
+            own.rest
+                .first()
+                .filter(|_| seeded)
+                .copied()
+                .unwrap_or_else(|| one(result)),
+        );
     }
     back.extend([frame, arena]);
     let cotangent = b.call(d.reverse, &back);
@@ -233,7 +247,13 @@ fn augmented<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<(
     let arena = own.rest[0];
     let size = context.int(64).int(d.frame_size.unwrap_or(0));
     let frame = b.call(engine.support("cotangent.alloc"), &[arena, size]);
-    let arguments: Vec<_> = own.primals.iter().chain(&own.shadows).copied().chain([frame, arena]).collect();
+    let arguments: Vec<_> = own
+        .primals
+        .iter()
+        .chain(&own.shadows)
+        .copied()
+        .chain([frame, arena])
+        .collect();
     let y = b.call(d.augmented, &arguments);
     let mut parts = vec![frame];
     if given.len() > 1 {
@@ -243,7 +263,9 @@ fn augmented<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<(
         }
     }
     let all = parts.iter().enumerate();
-    b.ret(Some(all.fold(ty.poison(), |all, (k, v)| b.insert_value(all, *v, k as u32))));
+    b.ret(Some(
+        all.fold(ty.poison(), |all, (k, v)| b.insert_value(all, *v, k as u32)),
+    ));
     Ok(())
 }
 

@@ -238,6 +238,21 @@ pub(super) fn touched(c: &mut Constraints<'_, '_>, t: Target, size: i64) -> Kind
     met.fold(Kinds::NONE, |all, (_, slot)| all | c.regions.kinds(slot))
 }
 
+/// Classes of the cells that may be among `size` bytes from a pointer (`None`: any number).
+pub(super) fn classes<'m>(c: &mut Constraints<'_, 'm>, pointer: Value<'m>, size: Option<u64>) -> Vec<u32> {
+    let p = c.slots_of(pointer);
+    let Some(t) = c.regions.target(p) else { return vec![] };
+    let (cells, fold) = c.regions.cells(t.node);
+    let end = |h: i64| h.checked_add(i64::try_from(size?).ok()? - 1);
+    let window = Span {
+        low: t.span.low.and_then(|l| l.checked_sub(3)),
+        high: t.span.high.and_then(end),
+        ..Span::strided(0, 1)
+    };
+    let met = cells.into_iter().filter(|(s, _)| fold != 0 || s.meets(window));
+    met.map(|(_, slot)| c.regions.class(slot)).collect()
+}
+
 /// What a window from a target holds; `open`: untouched memory from outside is unknown.
 fn holds(c: &mut Constraints<'_, '_>, t: Target, size: Option<u64>, open: bool) -> Holds {
     let origin = c.regions.origin(t.node);

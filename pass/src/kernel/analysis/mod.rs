@@ -4,6 +4,7 @@
 //! `tests/analysis/`. What an answer promises stands with the function that gives it. None is needed for a right
 //! derivative to be right: where an analysis does not know, it says so, and the engine decides at run time or refuses.
 
+pub mod activity;
 pub mod allocations;
 mod constraints;
 pub mod content;

@@ -10,10 +10,10 @@
 use super::augment::Augment;
 use super::construct::Construct;
 use super::frame::Slot;
+use super::memory::held;
 use super::plan::{Need, Plan};
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
-use super::memory::held;
 use crate::llvm::{Opcode, Value};
 
 /// Bytes of an `alloca` if they are constant.

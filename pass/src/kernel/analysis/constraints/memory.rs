@@ -48,8 +48,8 @@ impl<'m> Constraints<'_, 'm> {
                 self.regions.note(cell, Kinds::PTR);
                 self.regions.access(p, step(0), cell, write);
                 match write {
-                    true => self.regions.copy(slot, cell),
-                    false => self.regions.copy(cell, slot),
+                    true => self.regions.flow(slot, cell, Span::exact(0)),
+                    false => self.regions.flow(cell, slot, Span::exact(0)),
                 }
                 let tail = self.regions.slot();
                 self.regions.note(tail, Kinds::PTR_TAIL);

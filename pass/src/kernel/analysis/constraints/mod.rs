@@ -210,8 +210,11 @@ impl<'a, 'm> Constraints<'a, 'm> {
     pub(crate) fn copy_slots(&mut self, leaves: &[Leaf], from: u32, to: u32) {
         for leaf in leaves.iter().filter(|l| !matches!(l.sort, Sort::Float(_))) {
             for i in leaf.slot..leaf.slot + leaf.slots {
-                self.regions.copy(from + i, to + i);
-                if leaf.sort != Sort::Pointer {
+                // A pointer is one: only where it points is to be known, and that goes one way.
+                if leaf.sort == Sort::Pointer {
+                    self.regions.flow(from + i, to + i, Span::exact(0));
+                } else {
+                    self.regions.copy(from + i, to + i);
                     self.flows.push((from + i, to + i, Flow::Copy));
                 }
             }

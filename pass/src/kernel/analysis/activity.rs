@@ -1,0 +1,218 @@
+//! Activity: which values and memory can carry a derivative from what is asked for to what is asked about.
+//!
+//! A value is *varied* if it can depend on an active input, *useful* if an active output can depend on it; it is *active*
+//! if it is both. Memory is looked at by the cells of [`content`](super::content), in classes: cells between which
+//! copies go are one. Floats, and integers that are words, can be active; nothing else. A pointer *needs a shadow* if an
+//! active access can go through it, or if memory must hold its shadow for one.
+//!
+//! **Promise.** What is said to be inactive has a derivative of zero, or none that counts, at every run, under the
+//! promise of [`content`](super::content); what needs no shadow is never asked for one. One answer serves all that the
+//! module is asked for, and all calls of a function. Unknown counts as active.
+
+mod flows;
+
+use super::constraints::Constraints;
+use super::content::Content;
+use super::words::Words;
+use crate::kernel::request::Activity as Asked;
+use crate::llvm::{Function, Mod, Opcode, Value};
+use flows::Flows;
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+
+/// What is asked of a function from outside.
+#[derive(Clone, Debug)]
+pub struct Ask<'m> {
+    /// The function.
+    pub function: Function<'m>,
+    /// One per argument.
+    pub arguments: Vec<Asked>,
+    /// Is the result differentiated?
+    pub result: bool,
+}
+
+/// The activity of a module.
+#[derive(Default)]
+pub struct Activity<'m> {
+    active: HashSet<Value<'m>>,
+    shadowed: HashSet<Value<'m>>,
+    /// Stores and copies that meet active memory, or memory that holds needed shadows.
+    writes: HashSet<Value<'m>>,
+    /// Functions that have a part in derivatives, themselves or by what they call.
+    taking_part: HashSet<Function<'m>>,
+    indirect: bool,
+}
+
+impl<'m> Activity<'m> {
+    /// Looks at a module.
+    pub fn new(module: Mod<'m>, content: &Content<'_, 'm>, words: &Words<'m>, asks: &[Ask<'m>]) -> Self {
+        let c = &mut *content.inner.borrow_mut();
+        let mut flows = Flows::new(module, c, words);
+        for ask in asks {
+            seed(&mut flows, c, ask);
+        }
+        let active = flows.active();
+        let mut shadow_seeds = std::mem::take(&mut flows.shadow_seeds);
+        for (accesses, pointer) in &flows.accesses {
+            if accesses.iter().any(|n| active[*n as usize]) {
+                shadow_seeds.push(*pointer);
+            }
+        }
+        let shadowed = flows.shadowed(&shadow_seeds);
+        let mut activity = Self::default();
+        for (v, n) in &flows.numbers {
+            if active[*n as usize] {
+                activity.active.insert(*v);
+            }
+            if shadowed[*n as usize] {
+                activity.shadowed.insert(*v);
+            }
+        }
+        for (i, nodes) in &flows.writes {
+            if nodes.iter().any(|n| active[*n as usize] || shadowed[*n as usize]) {
+                activity.writes.insert(*i);
+            }
+        }
+        activity.spread(module);
+        activity
+    }
+
+    /// Functions that take part, and then their callers.
+    fn spread(&mut self, module: Mod<'m>) {
+        let bodies: Vec<_> = module.functions().filter(|f| !f.is_declaration()).collect();
+        let mut callers: HashMap<Function<'m>, Vec<Function<'m>>> = HashMap::new();
+        let mut indirect = vec![];
+        let mut work = vec![];
+        for f in &bodies {
+            let mut own = f.params().into_iter().any(|p| self.has_part(p));
+            for i in f.instructions() {
+                own |= self.has_part(i);
+                if i.is_call() {
+                    match i.callee() {
+                        Some(callee) => callers.entry(callee).or_default().push(*f),
+                        None => indirect.push(*f),
+                    }
+                }
+            }
+            if own {
+                work.push(*f);
+            }
+        }
+        while let Some(f) = work.pop() {
+            if self.taking_part.insert(f) {
+                work.extend(callers.remove(&f).unwrap_or_default());
+                if f.is_address_taken() && !std::mem::replace(&mut self.indirect, true) {
+                    work.append(&mut indirect);
+                }
+            }
+        }
+    }
+
+    fn has_part(&self, v: Value<'m>) -> bool {
+        self.active.contains(&v) || self.shadowed.contains(&v) || self.writes.contains(&v)
+    }
+
+    /// Can the value carry a derivative?
+    pub fn is_active(&self, v: Value<'m>) -> bool {
+        self.active.contains(&v)
+    }
+
+    /// Must the value (a pointer, or what holds pointers) have a shadow?
+    pub fn needs_shadow(&self, v: Value<'m>) -> bool {
+        self.shadowed.contains(&v)
+    }
+
+    /// Does the store, copy or fill end or move what derivatives need?
+    pub fn writes(&self, i: Value<'m>) -> bool {
+        self.writes.contains(&i)
+    }
+
+    /// Has the call no part in derivatives, so that it can stay as it is?
+    pub fn is_inactive_call(&self, call: Value<'m>) -> bool {
+        let callee = match call.callee() {
+            Some(f) if f.is_declaration() => false,
+            Some(f) => self.taking_part.contains(&f),
+            None => self.indirect,
+        };
+        !callee && !self.has_part(call) && call.arguments().iter().all(|a| !self.has_part(*a) || a.is_constant())
+    }
+
+    /// Text form.
+    pub fn print(&self, f: Function<'m>) -> String {
+        let mut text = format!(
+            "@{}{}\n",
+            f.name(),
+            if self.taking_part.contains(&f) {
+                ""
+            } else {
+                ": inactive"
+            }
+        );
+        let values: Vec<_> = f.params().into_iter().chain(f.instructions()).collect();
+        let mut list = |title: &str, wanted: &dyn Fn(Value<'m>) -> bool| {
+            let names: Vec<_> = values.iter().filter(|v| wanted(**v)).map(|v| label(*v)).collect();
+            if !names.is_empty() {
+                let _ = writeln!(text, "  {title}: {}", names.join(", "));
+            }
+        };
+        list("active", &|v| self.is_active(v));
+        list("shadowed", &|v| self.needs_shadow(v));
+        list("writes", &|v| self.writes(v));
+        list("inactive calls", &|v| v.is_call() && self.is_inactive_call(v));
+        text
+    }
+}
+
+fn label(v: Value<'_>) -> String {
+    match v.name() {
+        name if !name.is_empty() => format!("%{name}"),
+        _ => v.text().trim().to_string(),
+    }
+}
+
+/// What goes in and out at the functions that are asked for.
+fn seed<'m>(flows: &mut Flows<'m>, c: &mut Constraints<'_, 'm>, ask: &Ask<'m>) {
+    for (p, asked) in ask.function.params().into_iter().zip(&ask.arguments) {
+        if *asked == Asked::Const {
+            continue;
+        }
+        let n = flows.number(p);
+        flows.varied_seeds.push(n);
+        // Memory of the caller: what it holds is given, and looked at afterwards, pointers included.
+        for class in reachable(c, p) {
+            let n = flows.class(class);
+            flows.varied_seeds.push(n);
+            flows.useful_seeds.push(n);
+            flows.shadow_seeds.push(n);
+        }
+    }
+    if ask.result {
+        let returns = ask.function.instructions().filter(|i| i.is(Opcode::LLVMRet));
+        for value in returns.filter_map(|r| r.operands().next()) {
+            let n = flows.number(value);
+            flows.useful_seeds.push(n);
+        }
+    }
+}
+
+/// Classes of all memory that pointers in a value lead to, over pointers in memory, too.
+fn reachable<'m>(c: &mut Constraints<'_, 'm>, v: Value<'m>) -> Vec<u32> {
+    let first = c.slots_of(v);
+    let slots = c.shapes.of(v.ty()).slots;
+    let mut work: Vec<u32> = (first..first + slots)
+        .filter_map(|s| c.regions.target(s))
+        .map(|t| t.node)
+        .collect();
+    let (mut seen, mut classes) = (HashSet::new(), vec![]);
+    while let Some(node) = work.pop() {
+        let (node, _) = c.regions.find(node);
+        if !seen.insert(node) {
+            continue;
+        }
+        for (_, slot) in c.regions.cells(node).0 {
+            classes.push(c.regions.class(slot));
+            work.extend(c.regions.target(slot).map(|t| t.node));
+        }
+    }
+    classes
+}

@@ -1,0 +1,321 @@
+//! How derivatives flow: a graph of values and classes of memory, built in one pass.
+//!
+//! An edge from `a` to `b` says that `b` varies if `a` does, and that `a` is useful if `b` is. Edges between pointers say
+//! that the first needs a shadow if the second does.
+
+use crate::kernel::analysis::allocations::{Allocation, allocation};
+use crate::kernel::analysis::constraints::Constraints;
+use crate::kernel::analysis::content::classes;
+use crate::kernel::analysis::shape::Sort;
+use crate::kernel::analysis::words::Words;
+use crate::kernel::rules::{Class, rule_of};
+use crate::llvm::{Function, Mod, Opcode, Type, Value};
+use std::collections::HashMap;
+
+/// The graph.
+pub(super) struct Flows<'m> {
+    /// Numbers of values.
+    pub(super) numbers: HashMap<Value<'m>, u32>,
+    by_class: HashMap<u32, u32>,
+    edges: Vec<(u32, u32)>,
+    pointers: Vec<(u32, u32)>,
+    count: u32,
+    pub(super) varied_seeds: Vec<u32>,
+    pub(super) useful_seeds: Vec<u32>,
+    pub(super) shadow_seeds: Vec<u32>,
+    /// What an access reads or writes, and the number of its pointer.
+    pub(super) accesses: Vec<(Vec<u32>, u32)>,
+    /// What stores and copies write.
+    pub(super) writes: Vec<(Value<'m>, Vec<u32>)>,
+    taken: HashMap<Type<'m>, Vec<Function<'m>>>,
+}
+
+impl<'m> Flows<'m> {
+    pub(super) fn new(module: Mod<'m>, c: &mut Constraints<'_, 'm>, words: &Words<'m>) -> Self {
+        let mut flows = Self {
+            numbers: HashMap::new(),
+            by_class: HashMap::new(),
+            edges: vec![],
+            pointers: vec![],
+            count: 0,
+            varied_seeds: vec![],
+            useful_seeds: vec![],
+            shadow_seeds: vec![],
+            accesses: vec![],
+            writes: vec![],
+            taken: HashMap::new(),
+        };
+        let bodies: Vec<_> = module.functions().filter(|f| !f.is_declaration()).collect();
+        for f in bodies.iter().filter(|f| f.is_address_taken()) {
+            flows.taken.entry(f.ty()).or_default().push(*f);
+        }
+        for f in bodies {
+            for i in f.instructions() {
+                flows.instruction(f, i, c, words);
+            }
+        }
+        flows
+    }
+
+    fn fresh(&mut self) -> u32 {
+        self.count += 1;
+        self.count - 1
+    }
+
+    /// The number of a value.
+    pub(super) fn number(&mut self, v: Value<'m>) -> u32 {
+        if let Some(n) = self.numbers.get(&v) {
+            return *n;
+        }
+        let n = self.fresh();
+        // Constants are no places where derivatives meet.
+        if !v.is_constant() {
+            self.numbers.insert(v, n);
+        }
+        n
+    }
+
+    /// The number of a class of memory.
+    pub(super) fn class(&mut self, class: u32) -> u32 {
+        if let Some(n) = self.by_class.get(&class) {
+            return *n;
+        }
+        let n = self.fresh();
+        self.by_class.insert(class, n);
+        n
+    }
+
+    fn point(&mut self, from: Value<'m>, to: Value<'m>) {
+        let edge = (self.number(from), self.number(to));
+        self.pointers.push(edge);
+    }
+
+    fn both(&mut self, from: Value<'m>, to: Value<'m>) {
+        let edge = (self.number(from), self.number(to));
+        self.edges.push(edge);
+        self.pointers.push(edge);
+    }
+
+    /// Varied and useful.
+    pub(super) fn active(&self) -> Vec<bool> {
+        let varied = reach(self.count, &self.edges, &self.varied_seeds, false);
+        let useful = reach(self.count, &self.edges, &self.useful_seeds, true);
+        varied.into_iter().zip(useful).map(|(v, u)| v && u).collect()
+    }
+
+    /// What needs a shadow.
+    pub(super) fn shadowed(&self, seeds: &[u32]) -> Vec<bool> {
+        reach(self.count, &self.pointers, seeds, true)
+    }
+
+    fn instruction(&mut self, f: Function<'m>, i: Value<'m>, c: &mut Constraints<'_, 'm>, words: &Words<'m>) {
+        use Opcode::*;
+        match i.opcode() {
+            LLVMLoad => self.access(i, i.operand(0), i, false, c, words),
+            LLVMStore => self.access(i, i.operand(1), i.operand(0), true, c, words),
+            LLVMAtomicRMW | LLVMAtomicCmpXchg => {
+                let new = i.operand(if i.is(LLVMAtomicRMW) { 1 } else { 2 });
+                self.access(i, i.operand(0), new, true, c, words);
+                self.access(i, i.operand(0), i, false, c, words);
+            }
+            LLVMCall | LLVMInvoke => self.call(i, c, words),
+            LLVMRet => {
+                if let Some(value) = i.operands().next() {
+                    let (from, to) = (self.number(value), self.result(f));
+                    self.edges.push((from, to));
+                    self.pointers.push((from, to));
+                }
+            }
+            LLVMBr | LLVMSwitch | LLVMUnreachable | LLVMResume | LLVMICmp | LLVMFCmp | LLVMAlloca => {}
+            LLVMSelect => {
+                for k in [1, 2] {
+                    self.both(i.operand(k), i);
+                }
+            }
+            LLVMGetElementPtr => self.point(i.operand(0), i),
+            _ => self.operation(i, c, words),
+        }
+    }
+
+    /// Arithmetic and moves.
+    fn operation(&mut self, i: Value<'m>, c: &mut Constraints<'_, 'm>, words: &Words<'m>) {
+        if !can_carry(i, c, words) {
+            // An integer of no account; its operands may still be the bits of a pointer that becomes one again.
+            return;
+        }
+        let rule = rule_of(i);
+        if rule.is_some_and(|r| r.class() == Class::Zero) {
+            return;
+        }
+        for x in i.operands().filter(|x| !x.is_constant()).collect::<Vec<_>>() {
+            self.both(x, i);
+        }
+    }
+
+    fn access(
+        &mut self,
+        i: Value<'m>,
+        pointer: Value<'m>,
+        value: Value<'m>,
+        write: bool,
+        c: &mut Constraints<'_, 'm>,
+        words: &Words<'m>,
+    ) {
+        let Some(first) = c.accesses.get(&i).copied() else {
+            return;
+        };
+        let shape = c.shapes.of(value.ty());
+        let word = words.of(value).to_vec();
+        let (mut floats, mut pointers) = (vec![], vec![]);
+        for leaf in &shape.leaves {
+            for k in 0..leaf.slots {
+                let class = c.regions.class(first + leaf.slot + k);
+                let n = self.class(class);
+                match leaf.sort {
+                    Sort::Float(_) => floats.push(n),
+                    Sort::Pointer => pointers.push(n),
+                    Sort::Word | Sort::Byte => {
+                        let at = (leaf.offset + 4 * i64::from(k)) as u32;
+                        if write || word.iter().any(|(o, _)| *o == at) {
+                            floats.push(n);
+                            pointers.push(n);
+                        }
+                    }
+                }
+            }
+        }
+        let (v, p) = (self.number(value), self.number(pointer));
+        for n in &floats {
+            self.edges.push(if write { (v, *n) } else { (*n, v) });
+        }
+        for n in &pointers {
+            self.pointers.push(if write { (v, *n) } else { (*n, v) });
+            // The shadow memory is read, or written, through the shadow of the address.
+            self.pointers.push(if write { (p, *n) } else { (p, v) });
+        }
+        if write {
+            self.accesses.push((floats.clone(), p));
+            floats.extend(pointers);
+            self.writes.push((i, floats));
+        } else {
+            self.accesses.push((vec![v], p));
+        }
+    }
+
+    /// A copy or fill of memory: what it writes, and through which pointers.
+    fn block(&mut self, i: Value<'m>, pointers: &[Value<'m>], c: &mut Constraints<'_, 'm>) {
+        let size = i
+            .arguments()
+            .get(2)
+            .filter(|s| s.is_const_int())
+            .map(|s| s.zext_value());
+        let mut written = vec![];
+        for p in pointers {
+            for class in classes(c, *p, size) {
+                written.push(self.class(class));
+            }
+        }
+        for p in pointers {
+            let p = self.number(*p);
+            self.accesses.push((written.clone(), p));
+            self.pointers.extend(written.iter().map(|n| (p, *n)));
+        }
+        self.writes.push((i, written));
+    }
+
+    fn call(&mut self, i: Value<'m>, c: &mut Constraints<'_, 'm>, words: &Words<'m>) {
+        let arguments = i.arguments();
+        let Some(callee) = i.callee() else {
+            for f in self.taken.get(&i.called_type()).cloned().unwrap_or_default() {
+                self.bind(i, &arguments, f);
+            }
+            return;
+        };
+        if let Some(rule) = rule_of(i) {
+            if rule.class() != Class::Zero {
+                for x in rule.operands() {
+                    self.both(x, i);
+                }
+            }
+            return;
+        }
+        match allocation(i) {
+            Some(Allocation::Resize { old, .. }) => {
+                let old = arguments[old as usize];
+                self.point(old, i);
+                return self.block(i, &[old, i], c);
+            }
+            Some(_) => return,
+            None => {}
+        }
+        if !callee.is_declaration() {
+            return self.bind(i, &arguments, callee);
+        }
+        let name = callee.name();
+        let is = |names: &[&str]| names.iter().any(|n| name.starts_with(n));
+        if is(&["llvm.memcpy", "llvm.memmove", "memcpy", "memmove"]) {
+            return self.block(i, &arguments[..2], c);
+        }
+        if is(&["llvm.memset", "memset"]) {
+            return self.block(i, &arguments[..1], c);
+        }
+        // Of what is not known, the result may depend on every argument, and on what they lead to.
+        if can_carry(i, c, words) && !i.call_has("noreturn") {
+            for x in arguments {
+                self.both(x, i);
+                if x.ty().is_pointer() && !i.ty().is_pointer() {
+                    let n = self.number(i);
+                    for class in classes(c, x, None) {
+                        let from = self.class(class);
+                        self.edges.push((from, n));
+                    }
+                }
+            }
+        }
+    }
+
+    fn bind(&mut self, call: Value<'m>, arguments: &[Value<'m>], callee: Function<'m>) {
+        for (a, p) in arguments.iter().zip(callee.params()) {
+            self.both(*a, p);
+        }
+        let (from, to) = (self.result(callee), self.number(call));
+        self.edges.push((from, to));
+        self.pointers.push((from, to));
+    }
+
+    /// The number that stands for a function's result: that of its address, which is a constant.
+    fn result(&mut self, f: Function<'m>) -> u32 {
+        if let Some(n) = self.numbers.get(&f.value()) {
+            return *n;
+        }
+        let n = self.fresh();
+        self.numbers.insert(f.value(), n);
+        n
+    }
+}
+
+/// Can the value hold floats, bits of floats, or pointers?
+fn can_carry<'m>(v: Value<'m>, c: &mut Constraints<'_, 'm>, words: &Words<'m>) -> bool {
+    let shape = c.shapes.of(v.ty());
+    let typed = shape
+        .leaves
+        .iter()
+        .any(|l| matches!(l.sort, Sort::Float(_) | Sort::Pointer));
+    typed || !words.of(v).is_empty()
+}
+
+fn reach(count: u32, edges: &[(u32, u32)], seeds: &[u32], backward: bool) -> Vec<bool> {
+    let mut next = vec![vec![]; count as usize];
+    for (a, b) in edges {
+        let (from, to) = if backward { (*b, *a) } else { (*a, *b) };
+        next[from as usize].push(to);
+    }
+    let mut seen = vec![false; count as usize];
+    let mut work = seeds.to_vec();
+    while let Some(n) = work.pop() {
+        if !std::mem::replace(&mut seen[n as usize], true) {
+            work.extend(&next[n as usize]);
+        }
+    }
+    seen
+}
