@@ -50,6 +50,8 @@ impl<'a, 'm> Augment<'a, 'm> {
         let primal = plan.function;
         let name = format!("cotangent.aug.{}", primal.name());
         let (function, pairs) = primal.clone_as(derivative.augmented.ty(), &name);
+        // The copy took over how the original is seen from outside.
+        function.set_linkage(Linkage::LLVMInternalLinkage);
         function.erase_subprogram();
         let copies: HashMap<_, _> = pairs.into_iter().collect();
         let params = function.params();

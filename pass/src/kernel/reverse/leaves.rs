@@ -184,15 +184,18 @@ impl<'m> Leaves<'_, 'm> {
         b.bitcast(sum, ty)
     }
 
-    /// The sum of two words of which only run time knows how wide their floats are: one of them is zero, or the program
-    /// stops.
+    /// The sum of two words of which only run time knows how wide their floats are: in every lane one of them is zero, or
+    /// the program stops.
     fn add_undecided(self, b: &Builder<'m>, x: Value<'m>, y: Value<'m>) -> Value<'m> {
         let ty = x.ty();
-        let whole = ty.context().int(ty.scalar().int_width() * ty.length() as u32);
-        let (p, q) = (b.bitcast(x, whole), b.bitcast(y, whole));
-        let zero = |v| b.icmp(IntPredicate::LLVMIntEQ, v, whole.zero());
-        let (no_p, no_q) = (zero(p), zero(q));
-        let decided = b.or(no_p, no_q);
+        let bits = ty.scalar().int_width() * ty.length() as u32;
+        let lane = if bits.is_multiple_of(32) { 32 } else { bits };
+        let lanes = ty.context().int(lane).vector(bits / lane);
+        let (p, q) = (b.bitcast(x, lanes), b.bitcast(y, lanes));
+        let zero = |v| b.icmp(IntPredicate::LLVMIntEQ, v, lanes.zero());
+        let flags = ty.context().int(bits / lane);
+        let decided = b.bitcast(b.or(zero(p), zero(q)), flags);
+        let decided = b.icmp(IntPredicate::LLVMIntEQ, decided, flags.all_ones());
         let f = b.block().parent();
         let (stop, go_on) = (f.append_block("undecided"), f.append_block("decided"));
         b.cond_br(decided, go_on, stop);
