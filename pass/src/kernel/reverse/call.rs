@@ -23,6 +23,9 @@ pub(super) fn classify<'m>(
     plan: &mut Plan<'m>,
     engine: &mut Engine<'m>,
 ) -> Result<Construct<'m>, Vec<Refusal>> {
+    if let Some(construct) = super::custom::classify(i, plan).map_err(|r| vec![r])? {
+        return Ok(construct);
+    }
     if let Some(rule) = rule_of(i) {
         return super::arithmetic::classify(i, rule, plan);
     }

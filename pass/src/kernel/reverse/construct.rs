@@ -5,7 +5,7 @@ use super::augment::Augment;
 use super::leaves::Carries;
 use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
-use super::{alloc, arithmetic, call, copy, memory, moves, words};
+use super::{alloc, arithmetic, call, copy, custom, memory, moves, words};
 use crate::kernel::Refusal;
 use crate::kernel::engine::Engine;
 use crate::kernel::rules::{Applied, Class, rule_of};
@@ -70,6 +70,8 @@ pub enum Construct<'m> {
     Call(usize),
     /// An indirect call, by the number of its dispatcher.
     Indirect(usize),
+    /// A call of a function with a derivative that the user wrote.
+    Rule(custom::Rule<'m>),
     /// `ret`.
     Return,
 }
@@ -128,6 +130,7 @@ impl<'m> Construct<'m> {
             Self::Alloca => alloc::reserve(i, plan),
             Self::Copy => copy::reserve(i, plan),
             Self::Call(_) | Self::Indirect(_) => call::reserve(self, i, plan, engine),
+            Self::Rule(rule) => custom::reserve(rule, i, plan),
             _ => {}
         }
     }
@@ -142,6 +145,7 @@ impl<'m> Construct<'m> {
             Self::Copy | Self::Fill => copy::needs(i, plan),
             Self::Alloca | Self::Allocate(..) | Self::Reallocate(..) => alloc::needs(self, i, plan),
             Self::Call(_) | Self::Indirect(_) => call::needs(self, i, plan),
+            Self::Rule(rule) => custom::needs(rule, i),
             Self::Passive | Self::Return => vec![],
         }
     }
@@ -161,6 +165,7 @@ impl<'m> Construct<'m> {
             Self::Alloca => alloc::forward_alloca(i, a),
             Self::Allocate(..) | Self::Reallocate(..) => alloc::forward_call(self, i, a),
             Self::Call(_) | Self::Indirect(_) => call::forward(self, i, a),
+            Self::Rule(rule) => custom::forward(rule, i, a),
         }
     }
 
@@ -181,6 +186,7 @@ impl<'m> Construct<'m> {
             Self::Fill => copy::reverse_fill(i, s),
             Self::Reallocate(..) => alloc::reverse_reallocate(self, i, s),
             Self::Call(_) | Self::Indirect(_) => call::reverse(self, i, s),
+            Self::Rule(rule) => custom::reverse(rule, i, s),
             Self::Return => s.start_from(i),
         }
     }

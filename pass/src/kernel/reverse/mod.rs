@@ -9,6 +9,7 @@ pub mod augment;
 pub mod call;
 pub mod construct;
 pub mod copy;
+pub mod custom;
 pub mod dispatch;
 pub mod edges;
 pub mod frame;

@@ -1,0 +1,178 @@
+//! Rules that users wrote, run by lli.
+
+use crate::kernel::{Activity, DiffRequest, Mode, Refusal, differentiate};
+use crate::llvm::OwnedModule;
+use std::process::Command;
+
+const REGISTERED: &str = r#"
+    define double @f(double %x, ptr %p) {
+      %y = call double @g(double %x, ptr %p)
+      %z = fmul double %y, %x
+      ret double %z
+    }
+    define double @g(double %x, ptr %p) noinline
+        "cotangent-forward-rule"="g_forward" "cotangent-reverse-rule"="g_reverse" {
+      %a = load double, ptr %p
+      %y = fmul double %x, %a
+      ret double %y
+    }
+    define { double, double } @g_forward(double %x, ptr %p, ptr %dp) {
+      %a = load double, ptr %p
+      %y = fmul double %x, %a
+      %tape = fmul double %x, 10.0
+      %one = insertvalue { double, double } poison, double %tape, 0
+      %both = insertvalue { double, double } %one, double %y, 1
+      ret { double, double } %both
+    }
+    define double @g_reverse(double %x, ptr %p, ptr %dp, double %dy, double %tape) {
+      %more = fmul double %dy, 100.0
+      store double %more, ptr %dp
+      %dx = fmul double %dy, %tape
+      ret double %dx
+    }
+    declare double @derivative(double, ptr, ptr)
+    define i32 @main() {
+      %p = alloca double
+      %dp = alloca double
+      store double 2.0, ptr %p
+      store double 0.0, ptr %dp
+      %d = call double @derivative(double 3.0, ptr %p, ptr %dp)
+      %e = load double, ptr %dp
+      %sum = fadd double %d, %e
+      ; 6 + 3 * 30, and 3 * 100
+      %right = fcmp oeq double %sum, 396.0
+      %code = select i1 %right, i32 0, i32 1
+      ret i32 %code
+    }"#;
+
+/// A rule as the runtime lays it out, of the square function, with a gradient of 7 and a tangent of 5.
+const RUNTIME: &str = r#"
+    @rule = constant { ptr, i64, ptr, ptr, ptr, ptr, ptr, ptr }
+        { ptr null, i64 0, ptr null, ptr null, ptr null, ptr @augment, ptr @reverse, ptr @tangent }
+    @kept = global [2 x ptr] zeroinitializer
+    define void @cotangent_custom_vjp(ptr %rule, ptr %args, ptr %out) { ret void }
+    define double @f(double %x, ptr %unused) {
+      %place = alloca double
+      %args = alloca ptr
+      %out = alloca double
+      store double %x, ptr %place
+      store ptr %place, ptr %args
+      call void @cotangent_custom_vjp(ptr @rule, ptr %args, ptr %out)
+      %y = load double, ptr %out
+      %z = fmul double %y, 2.0
+      ret double %z
+    }
+    define void @primal(ptr %args, ptr %out) {
+      %place = load ptr, ptr %args
+      %x = load double, ptr %place
+      %y = fmul double %x, %x
+      store double %y, ptr %out
+      ret void
+    }
+    define ptr @augment(ptr %args, ptr %args.shadow, ptr %out, ptr %out.shadow, ptr %arena) {
+      call void @primal(ptr %args, ptr %out)
+      store ptr %args.shadow, ptr @kept
+      store ptr %out.shadow, ptr getelementptr (ptr, ptr @kept, i64 1)
+      ret ptr @kept
+    }
+    define void @reverse(ptr %kept) {
+      %args = load ptr, ptr %kept
+      %out.at = getelementptr ptr, ptr %kept, i64 1
+      %out = load ptr, ptr %out.at
+      %seed = load double, ptr %out
+      store double 0.0, ptr %out
+      %place = load ptr, ptr %args
+      %old = load double, ptr %place
+      %more = fmul double %seed, 7.0
+      %new = fadd double %old, %more
+      store double %new, ptr %place
+      ret void
+    }
+    define void @tangent(ptr %args, ptr %args.shadow, ptr %out, ptr %out.shadow, ptr %arena) {
+      call void @primal(ptr %args, ptr %out)
+      %place = load ptr, ptr %args.shadow
+      %dx = load double, ptr %place
+      %dy = fmul double %dx, 5.0
+      store double %dy, ptr %out.shadow
+      ret void
+    }
+    declare double @derivative(DERIVATIVE)
+    define i32 @main() {
+      %d = call double @derivative(GIVEN)
+      %right = fcmp oeq double %d, WANT
+      %code = select i1 %right, i32 0, i32 1
+      ret i32 %code
+    }"#;
+
+fn derive(text: &str, mode: Mode, arguments: [Activity; 2]) -> Result<bool, Vec<Refusal>> {
+    let module = OwnedModule::read(text.as_bytes()).unwrap();
+    let request = DiffRequest {
+        function: module.get().function("f").unwrap(),
+        mode,
+        arguments: arguments.to_vec(),
+        result_active: true,
+        primal_result: false,
+        seed_argument: false,
+        arena_argument: false,
+        entry: "derivative".into(),
+    };
+    differentiate(module.get(), &[request])?;
+    module.get().verify().unwrap();
+    let file = tempfile::NamedTempFile::with_suffix(".ll").unwrap();
+    std::fs::write(file.path(), module.get().text()).unwrap();
+    Ok(Command::new("lli-22").arg(file.path()).status().unwrap().success())
+}
+
+#[test]
+fn a_registered_rule_is_called_in_the_place_of_the_body() {
+    assert_eq!(
+        derive(REGISTERED, Mode::Combined, [Activity::Out, Activity::Dup]),
+        Ok(true)
+    );
+}
+
+#[test]
+fn a_rule_of_the_runtime_is_called_in_both_modes() {
+    let with = |types: &str, given: &str, want: &str| {
+        RUNTIME
+            .replace("DERIVATIVE", types)
+            .replace("GIVEN", given)
+            .replace("WANT", want)
+    };
+    let reverse = with("double, ptr", "double 3.0, ptr null", "14.0");
+    assert_eq!(
+        derive(&reverse, Mode::Combined, [Activity::Out, Activity::Const]),
+        Ok(true)
+    );
+    let forward = with("double, double, ptr", "double 3.0, double 1.5, ptr null", "15.0");
+    assert_eq!(
+        derive(&forward, Mode::Forward, [Activity::Dup, Activity::Const]),
+        Ok(true)
+    );
+}
+
+#[test]
+fn a_rule_for_tangents_only_is_refused_for_gradients_and_the_other_way_round() {
+    let text = RUNTIME
+        .replace("DERIVATIVE", "double, ptr")
+        .replace("GIVEN", "double 3.0, ptr null");
+    let text = text
+        .replace("WANT", "0.0")
+        .replace("ptr @augment,", "ptr null,")
+        .replace("ptr @tangent }", "ptr null }");
+    let refusals = derive(&text, Mode::Combined, [Activity::Out, Activity::Const]).unwrap_err();
+    assert!(refusals[0].construct.contains("for tangents only"), "{refusals:?}");
+    let refusals = derive(&text, Mode::Forward, [Activity::Dup, Activity::Const]).unwrap_err();
+    assert!(refusals[0].construct.contains("for gradients only"), "{refusals:?}");
+}
+
+#[test]
+fn a_registered_rule_of_another_signature_is_refused() {
+    let text = REGISTERED.replace("double %dy, double %tape)", "double %dy, float %tape.small)");
+    let text = text.replace(
+        "%dx = fmul double",
+        "%tape = fpext float %tape.small to double\n%dx = fmul double",
+    );
+    let refusals = derive(&text, Mode::Combined, [Activity::Out, Activity::Dup]).unwrap_err();
+    assert!(refusals[0].construct.contains("`g_reverse`"), "{refusals:?}");
+}
