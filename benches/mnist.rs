@@ -1,9 +1,11 @@
-//! The MNIST step, stage by stage of the planner: what each improvement buys in time and memory.
+//! The MNIST step, stage by stage of the planner: what each improvement buys in time and memory. And a step of an
+//! autoencoder whose only matrix is used twice, so that its cotangent is a sum.
 //!
 //!     cargo xtask bench mnist --json
 //!
-//! Each stage runs in a process of its own with the planner's switches set for it, and is timed there in turn with LibTorch's own autograd. Figures are medians; ratios are to native. With `--json` the last line
-//! is one object, `{"full backward": ratio, …}`, and `"bytes"` with what a step allocates.
+//! Each stage runs in a process of its own with the planner's switches set for it, and is timed there in turn with
+//! LibTorch's own autograd. Figures are medians; ratios are to native. With `--json` the last line is one object,
+//! `{"full backward": ratio, …}`, and `"bytes"` with what a step allocates.
 
 use cotangent::{PlanOptions, differentiable, measure_storage, set_plan_options};
 use serde_json::{Map, Value, json};
@@ -24,6 +26,19 @@ fn loss_of_all(x: &Tensor, y: &Tensor, w1: &Tensor, b1: &Tensor, w2: &Tensor, b2
     loss(x, y, w1, b1, w2, b2)
 }
 
+/// An autoencoder: `w` encodes, and its transpose decodes.
+#[differentiable(wrt(w))]
+fn tied(x: &Tensor, w: &Tensor) -> Tensor {
+    let d = x.matmul(w).relu().matmul(&w.tr()) - x;
+    (&d * &d).sum(Kind::Float) / (2.0 * x.size()[0] as f64)
+}
+
+/// The same with the input selected too.
+#[differentiable]
+fn tied_of_all(x: &Tensor, w: &Tensor) -> Tensor {
+    tied(x, w)
+}
+
 /// Name, switches of the planner, and whether only the parameters are selected.
 const STAGES: [(&str, &str, bool); 5] = [
     ("full backward", "none", false),
@@ -32,6 +47,9 @@ const STAGES: [(&str, &str, bool); 5] = [
     ("buffer reuse", "accumulate,in_place", true),
     ("early release", "accumulate,in_place,early_release", true),
 ];
+
+/// What is measured, and how its stages are called in the report.
+const WORKLOADS: [(&str, &str); 2] = [("mnist", ""), ("tied", "used twice: ")];
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
@@ -44,14 +62,19 @@ fn main() {
             accumulate: on("accumulate"),
             early_release: on("early_release"),
         });
-        println!("{}", stage(args[i + 2] == "true", if small { 3 } else { 60 }));
+        println!(
+            "{}",
+            stage(&args[i + 3], args[i + 2] == "true", if small { 3 } else { 60 })
+        );
         return;
     }
     let mut report = Map::new();
     let mut bytes = Map::new();
-    for (name, switches, selected) in STAGES {
+    let workloads = WORKLOADS.iter().flat_map(|w| STAGES.iter().map(move |s| (w, s)));
+    for ((workload, prefix), (stage, switches, selected)) in workloads {
+        let name = format!("{prefix}{stage}");
         let mut child = Command::new(std::env::current_exe().expect("this program has a path"));
-        child.args(["--stage", switches, &selected.to_string()]);
+        child.args(["--stage", switches, &selected.to_string(), workload]);
         if !small {
             child.arg("--bench");
         }
@@ -65,14 +88,14 @@ fn main() {
             )
         });
         println!(
-            "{name:28} time {:.3} of native   allocated {:>9} B   peak {:>9} B (native {} B)",
+            "{name:38} time {:.3} of native   allocated {:>9} B   peak {:>9} B (native {} B)",
             figures["ratio"].as_f64().unwrap_or(f64::NAN),
             figures["allocated"],
             figures["peak"],
             figures["native_peak"],
         );
-        report.insert(name.into(), figures["ratio"].clone());
-        bytes.insert(name.into(), figures);
+        report.insert(name.clone(), figures["ratio"].clone());
+        bytes.insert(name, figures);
     }
     if args.iter().any(|a| a == "--json") {
         report.insert("bytes".into(), Value::Object(bytes));
@@ -81,32 +104,51 @@ fn main() {
 }
 
 /// Figures of one stage, in this process.
-fn stage(selected: bool, rounds: usize) -> Value {
+fn stage(workload: &str, selected: bool, rounds: usize) -> Value {
     tch::set_num_threads(1);
     tch::manual_seed(0);
     let random = |shape: &[i64]| Tensor::randn(shape, (Kind::Float, Device::Cpu)) * 0.05;
-    let (x, y) = (random(&[128, 784]), random(&[128, 10]));
-    let parameters = [random(&[784, 64]), random(&[64]), random(&[64, 10]), random(&[10])];
-    let leaves = parameters.each_ref().map(|t| t.copy().set_requires_grad(true));
-    let native = || {
-        let [w1, b1, w2, b2] = &leaves;
-        if selected {
-            let value = loss(&x, &y, w1, b1, w2, b2);
-            return Tensor::run_backward(&[&value], &[w1, b1, w2, b2], false, false);
-        }
-        let (x, y) = (x.detach().set_requires_grad(true), y.detach().set_requires_grad(true));
-        let value = loss_of_all(&x, &y, w1, b1, w2, b2);
-        Tensor::run_backward(&[&value], &[&x, &y, w1, b1, w2, b2], false, false)
-    };
-    let compiled = || {
-        let [w1, b1, w2, b2] = &parameters;
-        if selected {
-            drop(loss::value_and_grad(&x, &y, w1, b1, w2, b2));
-        } else {
-            drop(loss_of_all::value_and_grad(&x, &y, w1, b1, w2, b2));
-        }
-    };
-    drop(native());
+    let x = random(&[128, 784]);
+    if workload == "tied" {
+        let w = random(&[784, 64]);
+        return match selected {
+            true => figures(
+                rounds,
+                &[&w],
+                |p| tied(&x, &p[0]),
+                || drop(tied::value_and_grad(&x, &w)),
+            ),
+            false => figures(
+                rounds,
+                &[&x, &w],
+                |p| tied(&p[0], &p[1]),
+                || drop(tied_of_all::value_and_grad(&x, &w)),
+            ),
+        };
+    }
+    let y = random(&[128, 10]);
+    let [w1, b1, w2, b2] = [random(&[784, 64]), random(&[64]), random(&[64, 10]), random(&[10])];
+    match selected {
+        true => figures(
+            rounds,
+            &[&w1, &b1, &w2, &b2],
+            |p| loss(&x, &y, &p[0], &p[1], &p[2], &p[3]),
+            || drop(loss::value_and_grad(&x, &y, &w1, &b1, &w2, &b2)),
+        ),
+        false => figures(
+            rounds,
+            &[&x, &y, &w1, &b1, &w2, &b2],
+            |p| loss(&p[0], &p[1], &p[2], &p[3], &p[4], &p[5]),
+            || drop(loss_of_all::value_and_grad(&x, &y, &w1, &b1, &w2, &b2)),
+        ),
+    }
+}
+
+/// Time and storage of a compiled step and of the native one, which takes gradients of `leaves`.
+fn figures(rounds: usize, leaves: &[&Tensor], native: impl Fn(&[Tensor]) -> Tensor, compiled: impl Fn()) -> Value {
+    let leaves: Vec<Tensor> = leaves.iter().map(|t| t.copy().set_requires_grad(true)).collect();
+    let native = || drop(Tensor::run_backward(&[native(&leaves)], &leaves, false, false));
+    native();
     compiled();
     let time = |f: &dyn Fn()| {
         let start = Instant::now();
@@ -115,11 +157,11 @@ fn stage(selected: bool, rounds: usize) -> Value {
     };
     let (mut a, mut b) = (vec![], vec![]);
     for _ in 0..rounds {
-        a.push(time(&|| drop(native())));
+        a.push(time(&native));
         b.push(time(&compiled));
     }
     let storage = measure_storage(compiled).1;
-    let native_storage = measure_storage(|| drop(native())).1;
+    let native_storage = measure_storage(native).1;
     json!({
         "ratio": median(b) / median(a),
         "allocated": storage.allocated,

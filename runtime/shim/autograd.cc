@@ -18,6 +18,8 @@ struct Callbacks {
   // `node` is not null where the result must be differentiable itself.
   char *(*apply)(const void *run, CotangentNode *node, const Handle *seeds, size_t seed_count,
                  const uint8_t *needs, size_t need_count, Handle *out);
+  // What was saved will be freed after the next `apply`, which may use it up.
+  void (*will_release)(const void *run);
   // Frees what was saved.
   void (*release)(const void *run);
   // Ends the node's share of the run.
@@ -57,6 +59,8 @@ struct CotangentNode : torch::autograd::Node {
     }
     return result;
   }
+
+  void will_release_variables() override { callbacks->will_release(run); }
 
   void release_variables() override { callbacks->release(run); }
 

@@ -1,8 +1,9 @@
 //! Closed graphs through lowering and the JIT, on real tensors.
 
 use cotangent_graph::ir::Graph;
-use cotangent_graph::plan::{Options, plan};
-use cotangent_runtime::exec::{CompiledGraph, Input, Output, RunError};
+use cotangent_graph::partition::Ownership;
+use cotangent_graph::plan::{Options, plan, plan_once};
+use cotangent_runtime::exec::{CompiledGraph, Given, Input, Output, RunError};
 use tch::{Device, Kind, Tensor};
 
 fn compile(text: &str) -> CompiledGraph {
@@ -159,4 +160,50 @@ fn a_write_to_an_input_raises_its_version() {
         error.to_string().contains("modified by an inplace operation"),
         "{error}"
     );
+}
+
+/// `x + y`, then the product with `z`, as a run that may use up what `owners` say.
+fn once(owners: &[Ownership]) -> CompiledGraph {
+    let graph: Graph = r#"graph @once(%0: f32[2,2] "x", %1: f32[2,2] "y", %2: f32[2,2] "z") {
+  %3: f32[2,2] = add(%0, %1)
+  %4: f32[2,2] = mm(%3, %2)
+  return %3, %4
+}"#
+    .parse()
+    .expect("a graph");
+    CompiledGraph::compile(&plan_once(&graph, Options::default(), owners)).expect("it lowers")
+}
+
+#[test]
+fn a_run_that_may_use_up_an_input_writes_its_result_there() {
+    let owners = [Ownership::Caller, Ownership::RunAlone, Ownership::Run];
+    let (graph, float) = (once(&owners), (Kind::Float, Device::Cpu));
+    let (x, y, z) = (
+        Tensor::ones([2, 2], float),
+        Tensor::ones([2, 2], float),
+        Tensor::eye(2, float),
+    );
+    let place = y.data_ptr();
+    let own = |t: Tensor| Given::Own(Output::Tensor(t));
+    let made = graph.run_once([Given::Lent((&x).into()), own(y), own(z.shallow_clone())]);
+    let made: Vec<Tensor> = made
+        .expect("it runs")
+        .into_iter()
+        .filter_map(Output::into_tensor)
+        .collect();
+    assert_eq!((made[0].data_ptr(), numbers(&made[0])), (place, vec![2.0; 4]));
+    assert_eq!(numbers(&made[1]), [2.0; 4]);
+    assert_eq!(numbers(&z), [1.0, 0.0, 0.0, 1.0]);
+}
+
+#[test]
+fn a_run_that_fails_frees_what_it_was_given() {
+    let owners = [Ownership::RunAlone, Ownership::RunAlone, Ownership::RunAlone];
+    let (graph, float) = (once(&owners), (Kind::Float, Device::Cpu));
+    let give = |shape: [i64; 2]| Given::Own(Output::Tensor(Tensor::ones(shape, float)));
+    let (failed, storage) = cotangent_runtime::torch::measure_storage(|| {
+        graph.run_once([give([2, 2]), give([2, 2]), give([3, 3])]).map(|_| ())
+    });
+    assert!(matches!(failed, Err(RunError::Kernel(e)) if e.op == "mm"));
+    assert_eq!(storage.live, 0);
 }

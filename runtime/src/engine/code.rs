@@ -2,10 +2,11 @@
 
 use super::counters;
 use crate::error::Error;
-use crate::exec::{CompiledGraph, Handle as Borrowed, Input, Output, Tape};
+use crate::exec::{CompiledGraph, Given, Handle as Borrowed, Input, Output, Tape};
 use crate::torch::{Handle, Raw, facts};
 use cotangent_graph::ir::Graph;
-use cotangent_graph::plan::{Options, plan};
+use cotangent_graph::partition::Ownership;
+use cotangent_graph::plan::{Options, plan_once};
 use std::sync::{PoisonError, RwLock};
 
 /// A value that the engine owns.
@@ -37,6 +38,15 @@ impl Datum {
             Self::Tensor(t) => Operand::Tensor(t.raw()),
             Self::Float(x) => Operand::Float(*x),
             Self::Tape(t) => Operand::Tape(t),
+        }
+    }
+
+    /// The value, once more.
+    pub(super) fn share(&self) -> Self {
+        match self {
+            Self::Tensor(t) => Self::Tensor(t.share()),
+            Self::Float(x) => Self::Float(*x),
+            Self::Tape(_) => unreachable!("a tape has one owner"),
         }
     }
 
@@ -76,13 +86,18 @@ pub fn set_plan_options(options: Options) {
 }
 
 impl Code {
-    /// Compiles a forward or a backward.
+    /// Compiles a forward or a backward that may run many times.
     pub(super) fn compile(graph: &Graph) -> Result<Self, Error> {
+        Self::compile_once(graph, &[])
+    }
+
+    /// Compiles a backward that may use up its inputs as `owners` allow.
+    pub(super) fn compile_once(graph: &Graph, owners: &[Ownership]) -> Result<Self, Error> {
         let options = OPTIONS
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .unwrap_or_default();
-        Self::planned(graph, options)
+        Self::planned(graph, options, owners)
     }
 
     /// Compiles a graph of views, to be replayed.
@@ -91,11 +106,11 @@ impl Code {
             early_release: true,
             ..Options::NONE
         };
-        Self::planned(graph, keep)
+        Self::planned(graph, keep, &[])
     }
 
-    fn planned(graph: &Graph, options: Options) -> Result<Self, Error> {
-        let code = CompiledGraph::compile(&plan(graph, options));
+    fn planned(graph: &Graph, options: Options, owners: &[Ownership]) -> Result<Self, Error> {
+        let code = CompiledGraph::compile(&plan_once(graph, options, owners));
         let code = code.map_err(|e| Error::new(format!("`{}`: {e}", graph.name)))?;
         if !code.is_loaded() {
             counters::materialized();
@@ -107,6 +122,15 @@ impl Code {
     pub(super) fn run(&self, operands: &[Operand<'_>]) -> Result<Vec<Datum>, String> {
         facts::refuse_autocast()?;
         let outputs = self.0.run(&inputs(operands)).map_err(|e| e.to_string())?;
+        Ok(outputs.into_iter().map(datum).collect())
+    }
+
+    /// Runs it below autograd on values that it may use up.
+    pub(super) fn run_once(&self, data: impl IntoIterator<Item = Datum>) -> Result<Vec<Datum>, String> {
+        let outputs = self
+            .0
+            .run_once(data.into_iter().map(given))
+            .map_err(|e| e.to_string())?;
         Ok(outputs.into_iter().map(datum).collect())
     }
 
@@ -126,6 +150,14 @@ fn inputs<'a>(operands: &[Operand<'a>]) -> Vec<Input<'a>> {
         Operand::Tape(t) => Input::Tape(t),
     };
     operands.iter().map(input).collect()
+}
+
+fn given<'a>(datum: Datum) -> Given<'a> {
+    Given::Own(match datum {
+        Datum::Tensor(t) => Output::Tensor(t.into_tensor()),
+        Datum::Float(x) => Output::Float(x),
+        Datum::Tape(t) => Output::Tape(t),
+    })
 }
 
 fn datum(output: Output) -> Datum {

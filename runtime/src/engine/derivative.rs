@@ -4,16 +4,16 @@
 //! and wanted inputs, made when it is first asked for. The backward is itself a graph, from what the forward saved and
 //! the seeds to the cotangents; differentiating that graph ([`Derivative::higher`]) gives higher derivatives.
 
+use super::backward::{Backward, Feed, Start, Wish, missing, position};
 use super::code::{Code, Datum, Operand};
 use super::mask::Mask;
 use crate::error::Error;
-use cotangent_graph::alias::Aliases;
+use cotangent_graph::alias::{Aliases, may_alias};
 use cotangent_graph::differentiate::{Joint, ShapeOracle, vjp};
-use cotangent_graph::extract::{Missing, part};
+use cotangent_graph::extract::part;
 use cotangent_graph::ir::{Graph, Type, Value};
-use cotangent_graph::partition::{self, Policy};
-use cotangent_graph::simplify;
-use std::collections::{HashMap, HashSet};
+use cotangent_graph::partition::{self, Ownership, Policy};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Where a value is after the forward ran.
@@ -44,6 +44,8 @@ pub(super) struct Residual {
     pub(super) escapes: bool,
     /// What may share its storage, of that which others can write to.
     pub(super) shares: Vec<Source>,
+    /// Whose it is in a backward that runs once.
+    owner: Ownership,
 }
 
 /// What a derivative is made from.
@@ -80,53 +82,8 @@ pub(super) struct Derivative {
     /// For each output, whether it varies with an active value.
     pub(super) varies: Vec<bool>,
     joints: Mutex<HashMap<Mask, Arc<Joint>>>,
-    backwards: RwLock<HashMap<(Mask, Mask, Owner), Arc<Backward>>>,
+    backwards: RwLock<HashMap<Wish, Arc<Backward>>>,
     higher: Mutex<HashMap<(Mask, Mask, Mask), Arc<Derivative>>>,
-}
-
-/// Who gets the cotangents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Owner {
-    /// A user, who may write to each of them: no two share storage, nor one with a seed.
-    User,
-    /// LibTorch's engine, which counts references to what it is given: a seed may be passed on.
-    Engine,
-}
-
-/// Where an input of the backward comes from.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Feed {
-    /// What the forward saved.
-    Residual(usize),
-    /// The seed of an output.
-    Seed(usize),
-}
-
-/// The backward for a set of seeds and a set of wanted cotangents.
-pub(super) struct Backward {
-    pub(super) code: Option<Code>,
-    pub(super) feeds: Vec<Feed>,
-    /// For each active value, its cotangent; `None` where it is not wanted or no path leads to it.
-    pub(super) cotangents: Vec<Option<Cotangent>>,
-}
-
-/// Where a cotangent is.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Cotangent {
-    /// A seed as it is.
-    Seed {
-        /// Which.
-        output: usize,
-        /// Whether the user needs a copy.
-        copy: bool,
-    },
-    /// A result of the code.
-    Made {
-        /// Which.
-        result: usize,
-        /// Whether it shares storage with what others own.
-        copy: bool,
-    },
 }
 
 impl Derivative {
@@ -160,23 +117,33 @@ impl Derivative {
         };
         let made: Vec<Source> = make.iter().map(|v| place(*v)).collect();
         let aliases = Aliases::of(&joint.graph);
+        let kept: Vec<Value> = keys.iter().map(of_key).collect();
         let residuals = keys
             .iter()
-            .map(|key| {
-                let v = of_key(key);
+            .zip(&kept)
+            .map(|(key, v)| {
+                let v = *v;
                 let source = place(v);
                 let others = given.iter().enumerate().map(|(i, g)| (*g, Source::Given(i)));
                 let others = others.chain(make.iter().copied().zip(made.iter().copied()));
                 let shares =
                     others.filter(|(o, s)| *s != source && graph_tensor(&joint.graph, *o) && aliases.may_share(*o, v));
+                let escapes = matches!(source, Source::Made(_)) && made.contains(&source);
+                let shares: Vec<Source> = match (source, joint.graph.ty(v)) {
+                    (Source::Made(_), Type::Tensor(_)) => shares.map(|(_, s)| s).collect(),
+                    _ => vec![],
+                };
+                let alone = matches!(source, Source::Made(_))
+                    && !escapes
+                    && shares.is_empty()
+                    && !kept.iter().any(|k| *k != v && aliases.may_share(*k, v))
+                    && is_whole(&joint.graph, v);
                 Residual {
                     key: *key,
                     source,
-                    escapes: matches!(source, Source::Made(_)) && made.contains(&source),
-                    shares: match (source, joint.graph.ty(v)) {
-                        (Source::Made(_), Type::Tensor(_)) => shares.map(|(_, s)| s).collect(),
-                        _ => vec![],
-                    },
+                    escapes,
+                    shares,
+                    owner: if alone { Ownership::RunAlone } else { Ownership::Run },
                 }
             })
             .collect();
@@ -231,74 +198,26 @@ impl Derivative {
         self.graph.ty(self.graph.outputs[k])
     }
 
-    /// The backward for these seeds and wanted cotangents.
-    pub(super) fn backward(
-        &self,
-        seeds: &Mask,
-        needs: &Mask,
-        owner: Owner,
-        oracle: &dyn ShapeOracle,
-    ) -> Result<Arc<Backward>, Error> {
-        let key = (seeds.clone(), needs.clone(), owner);
+    /// The backward that is wished for.
+    pub(super) fn backward(&self, wish: Wish, oracle: &dyn ShapeOracle) -> Result<Arc<Backward>, Error> {
         let known = self.backwards.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(backward) = known.get(&key) {
+        if let Some(backward) = known.get(&wish) {
             return Ok(backward.clone());
         }
         drop(known);
-        let backward = Arc::new(self.compile_backward(seeds, needs, owner, oracle)?);
-        let mut known = self.backwards.write().unwrap_or_else(PoisonError::into_inner);
-        Ok(known.entry(key).or_insert(backward).clone())
-    }
-
-    fn compile_backward(
-        &self,
-        seeds: &Mask,
-        needs: &Mask,
-        owner: Owner,
-        oracle: &dyn ShapeOracle,
-    ) -> Result<Backward, Error> {
-        let joint = self.joint(seeds, oracle)?;
+        let joint = self.joint(&wish.seeds, oracle)?;
         let (given, feeds) = self.starts(&joint);
-        let wanted = self.wanted(&joint, needs);
-        let mut code = vec![];
-        for v in wanted.iter().flatten().filter(|v| !given.contains(v)) {
-            if !code.contains(v) {
-                code.push(*v);
-            }
-        }
-        let part = part(&joint.graph, &format!("{}'", self.name), &code, &given, None)
-            .map_err(|m| missing(&self.name, &joint.graph, m))?;
-        let mut graph = part.graph;
-        simplify::graph(&mut graph);
-        let copies = copies(&graph, &part.inputs, &given, &feeds, owner);
-        let mut taken = HashSet::new();
-        let cotangents = wanted
-            .iter()
-            .map(|v| {
-                let v = (*v)?;
-                let again = !taken.insert(v);
-                if let Some(result) = code.iter().position(|c| *c == v) {
-                    let copy = copies[result] || (again && owner == Owner::User);
-                    return Some(Cotangent::Made { result, copy });
-                }
-                match feeds[position(&given, v)] {
-                    Feed::Seed(output) => Some(Cotangent::Seed {
-                        output,
-                        copy: owner == Owner::User,
-                    }),
-                    Feed::Residual(_) => unreachable!("a cotangent is computed from a seed"),
-                }
-            })
-            .collect();
-        let feeds = part.inputs.iter().map(|v| feeds[position(&given, *v)]).collect();
-        Ok(Backward {
-            code: match code.is_empty() {
-                true => None,
-                false => Some(Code::compile(&graph)?),
-            },
+        let start = Start {
+            name: &self.name,
+            joint: &joint,
+            given,
             feeds,
-            cotangents,
-        })
+            wanted: self.wanted(&joint, &wish.needs),
+            owners: self.residuals.iter().map(|r| r.owner).collect(),
+        };
+        let backward = Arc::new(Backward::compile(&start, &wish)?);
+        let mut known = self.backwards.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(known.entry(wish).or_insert(backward).clone())
     }
 
     /// The backward as a function of its own, to be differentiated for the same values and for the seeds in `active`.
@@ -418,42 +337,12 @@ fn value_of(key: Key, joint: &Joint, graph: &Graph) -> Option<Value> {
     }
 }
 
-/// For each result of a backward, whether its owner needs a copy.
-fn copies(graph: &Graph, inputs: &[Value], given: &[Value], feeds: &[Feed], owner: Owner) -> Vec<bool> {
-    let aliases = Aliases::of(graph);
-    let borrowed = graph.inputs.iter().zip(inputs).filter(|(i, old)| {
-        let seed = matches!(feeds[position(given, **old)], Feed::Seed(_));
-        graph_tensor(graph, i.value) && (owner == Owner::User || !seed)
-    });
-    let mut taken: HashSet<usize> = borrowed.map(|(i, _)| aliases.class(i.value)).collect();
-    let outputs = graph.outputs.iter();
-    outputs
-        .map(|v| graph_tensor(graph, *v) && !taken.insert(aliases.class(*v)))
-        .collect()
+/// Was it made as a whole? A view has elements that overlap, or is part of more.
+fn is_whole(graph: &Graph, v: Value) -> bool {
+    let maker = graph.insts.iter().find(|i| i.results.contains(&v));
+    maker.is_some_and(|m| !may_alias(m.op) && m.op.is_libtorch() && m.op.facts.mutates.is_empty())
 }
 
 fn graph_tensor(graph: &Graph, v: Value) -> bool {
     graph.ty(v).is_tensor()
-}
-
-fn position(list: &[Value], v: Value) -> usize {
-    list.iter()
-        .position(|x| *x == v)
-        .expect("a part starts from what it was given")
-}
-
-fn missing(name: &str, graph: &Graph, missing: Missing) -> Error {
-    Error::new(match missing {
-        Missing::Input(v) => {
-            let input = graph.inputs.iter().find(|i| i.value == v);
-            format!(
-                "`{name}` cannot be differentiated again: that takes the value of `{}`, which its backward does not keep",
-                input.map_or("an input", |i| &i.name)
-            )
-        }
-        Missing::Random(i) => format!(
-            "`{name}` cannot be differentiated again: that would draw the random numbers of `{}` a second time",
-            graph.insts[i].op
-        ),
-    })
 }

@@ -4,6 +4,7 @@
 //! prologues until one fits (or makes a new one), runs the compiled forward ([`call`]), and leaves a [`pass`]: what was
 //! saved, and the pullback. `derivative` makes the code of both from the graph.
 
+mod backward;
 mod call;
 mod code;
 mod compiled;

@@ -1,21 +1,26 @@
 //! One call of a differentiated function: what it saved, and its pullback.
 
+use super::backward::{Calls, Feed, Owner, Wish};
 use super::code::{Datum, Operand};
-use super::derivative::{Backward, Cotangent, Derivative, Feed, Owner};
+use super::derivative::Derivative;
 use super::mask::Mask;
 use super::saved::Saved;
+use crate::error::Error;
 use crate::exec::Meta;
 use crate::torch::node::Node;
-use crate::torch::{Handle, node};
+use crate::torch::{Handle, facts, node};
 use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// See the [module](self). Shared by threads; nothing in it changes but that [`Pass::release`] empties it.
+/// See the [module](self). Shared by threads; nothing in it changes but that the last backward empties it.
 pub(super) struct Pass {
     derivative: Arc<Derivative>,
     saved: RwLock<Option<Arc<Saved>>>,
     /// For each output of LibTorch's node, the output of the derivative. The direct path has no node.
     node_outputs: Vec<usize>,
+    /// LibTorch's engine is going to release what was saved after the backward that comes next.
+    last: AtomicBool,
 }
 
 const RELEASED: &str = "Trying to backward through the graph a second time (or directly access saved tensors after they \
@@ -29,6 +34,7 @@ impl Pass {
             derivative,
             saved: RwLock::new(Some(Arc::new(saved))),
             node_outputs,
+            last: AtomicBool::new(false),
         }
     }
 
@@ -52,15 +58,78 @@ impl Pass {
         owner: Owner,
     ) -> Result<Vec<Option<Datum>>, String> {
         let saved = self.saved()?;
-        let mask = self.seeded(seeds);
-        if mask.is_empty() {
-            return Ok((0..self.derivative.active()).map(|_| None).collect());
+        let seeded = self.seeded(seeds);
+        if seeded.is_empty() {
+            return Ok(self.nothing());
         }
-        let backward = self
-            .derivative
-            .backward(&mask, needs, owner, &Meta)
-            .map_err(|e| e.to_string())?;
-        run(&backward, &saved, seeds)
+        let wish = Wish {
+            seeds: seeded,
+            needs: needs.clone(),
+            owner,
+            calls: Calls::Often,
+        };
+        let backward = self.derivative.backward(wish, &Meta).map_err(|e| e.to_string())?;
+        backward.run(&saved.data, seeds)
+    }
+
+    /// The same where nothing asks for what was saved any more: it is used up.
+    fn last_pullback(&self, seeds: &[Option<Datum>], needs: &Mask, owner: Owner) -> Result<Vec<Option<Datum>>, String> {
+        // Complaints come before anything is used up.
+        facts::refuse_autocast()?;
+        self.saved()?;
+        let seeded = self.seeded(seeds);
+        if seeded.is_empty() {
+            return Ok(self.nothing());
+        }
+        let wish = Wish {
+            seeds: seeded,
+            needs: needs.clone(),
+            owner,
+            calls: Calls::Once,
+        };
+        let backward = self.derivative.backward(wish, &Meta).map_err(|e| e.to_string())?;
+        let saved = self.saved.write().unwrap_or_else(PoisonError::into_inner).take();
+        match Arc::try_unwrap(saved.ok_or(RELEASED)?) {
+            Ok(saved) => saved.spend(|data| backward.run_once(data, seeds)),
+            Err(shared) => {
+                // Another thread is reading it, for a backward of its own.
+                *self.saved.write().unwrap_or_else(PoisonError::into_inner) = Some(shared);
+                self.pullback(seeds, needs, owner)
+            }
+        }
+    }
+
+    /// The cotangents for a seed of one on one output, from a call that nothing else asks for any. The seed itself is
+    /// made only if something reads it.
+    pub(super) fn pullback_of_one(
+        self,
+        output: usize,
+        needs: Mask,
+        one: impl FnOnce() -> Result<Datum, Error>,
+    ) -> Result<Vec<Option<Datum>>, Error> {
+        if !self.derivative.varies[output] {
+            return Ok(self.nothing());
+        }
+        let wish = Wish {
+            seeds: Mask::of_members([output]),
+            needs,
+            owner: Owner::User,
+            calls: Calls::OnceWithOne,
+        };
+        let backward = self.derivative.backward(wish, &Meta)?;
+        let mut seeds: Vec<Option<Datum>> = self.derivative.varies.iter().map(|_| None).collect();
+        if backward.reads_seeds() {
+            seeds[output] = Some(one()?);
+        }
+        let saved = self.saved.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let saved = saved.and_then(Arc::into_inner).ok_or_else(|| Error::new(RELEASED))?;
+        saved.check(&self.derivative.name).map_err(Error::new)?;
+        saved.spend(|data| backward.run_once(data, &seeds)).map_err(Error::new)
+    }
+
+    /// No cotangents.
+    fn nothing(&self) -> Vec<Option<Datum>> {
+        (0..self.derivative.active()).map(|_| None).collect()
     }
 
     /// The seeds that matter.
@@ -82,7 +151,7 @@ impl Pass {
         if mask.is_empty() {
             return Ok(results);
         }
-        let text = |e: crate::Error| e.to_string();
+        let text = |e: Error| e.to_string();
         let active = Mask::of(
             seeds
                 .iter()
@@ -152,36 +221,6 @@ fn operand<'a>(feed: Feed, saved: &'a Saved, seeds: &'a [Option<Datum>]) -> Oper
     }
 }
 
-fn run(backward: &Backward, saved: &Saved, seeds: &[Option<Datum>]) -> Result<Vec<Option<Datum>>, String> {
-    let operands: Vec<Operand<'_>> = backward.feeds.iter().map(|f| operand(*f, saved, seeds)).collect();
-    let made = match &backward.code {
-        Some(code) => code.run(&operands)?,
-        None => vec![],
-    };
-    let own = |datum: &Datum, copy: bool| match datum {
-        Datum::Tensor(t) if copy => t.copy().map(Datum::Tensor).ok_or("not enough memory for a cotangent"),
-        Datum::Tensor(t) => Ok(Datum::Tensor(t.share())),
-        Datum::Float(x) => Ok(Datum::Float(*x)),
-        Datum::Tape(_) => unreachable!("a tape is no cotangent"),
-    };
-    let mut results = vec![];
-    for cotangent in &backward.cotangents {
-        results.push(match cotangent {
-            None => None,
-            Some(Cotangent::Seed { output, copy }) => Some(own(
-                seeds[*output].as_ref().expect("a seeded output has a seed"),
-                *copy,
-            )?),
-            Some(Cotangent::Made { result, copy }) => match &made[*result] {
-                // LibTorch's own derivative of an op may have found no path.
-                Datum::Tensor(t) if !t.defined() => None,
-                datum => Some(own(datum, *copy)?),
-            },
-        });
-    }
-    Ok(results)
-}
-
 impl node::Backward for Pass {
     fn apply(
         &self,
@@ -197,12 +236,19 @@ impl node::Backward for Pass {
         if let Some(node) = node {
             return self.recorded(node, &all, &needs);
         }
-        let results = self.pullback(&all, &needs, Owner::Engine)?;
+        // A function that saved nothing can run backward again, as LibTorch's own nodes can.
+        let results = match self.last.load(Ordering::Relaxed) && !self.derivative.residuals.is_empty() {
+            true => self.last_pullback(&all, &needs, Owner::Engine)?,
+            false => self.pullback(&all, &needs, Owner::Engine)?,
+        };
         Ok(results.into_iter().map(|r| r.and_then(Datum::into_tensor)).collect())
     }
 
+    fn will_release(&self) {
+        self.last.store(true, Ordering::Relaxed);
+    }
+
     fn release(&self) {
-        // A function that saved nothing can run backward again, as LibTorch's own nodes can.
         if !self.derivative.residuals.is_empty() {
             let saved = self.saved.write().unwrap_or_else(PoisonError::into_inner).take();
             drop(saved);

@@ -1,7 +1,7 @@
 //! The result of a forward, for the entry points: what turns seeds into cotangents.
 
+use super::backward::Owner;
 use super::code::Datum;
-use super::derivative::Owner;
 use super::mask::Mask;
 use super::pass::Pass;
 use crate::differentiable::{Leaf, LeafKind, Number};
@@ -82,19 +82,14 @@ impl Run {
     ///
     /// # Errors
     /// If a seed has not the shape and kind of its output, if a saved tensor was written to since, or in LibTorch.
-    pub fn pullback(&self, numbers: Vec<Number>) -> Result<Vec<Number>, Error> {
+    pub fn pullback(&self, given: Vec<Number>) -> Result<Vec<Number>, Error> {
         let Work::Compiled { pass, .. } = &self.work else {
-            return Ok(self.wrt.iter().map(|(kind, _)| Number::none(*kind)).collect());
+            return Ok(nothing(&self.wrt));
         };
         let derivative = pass.derivative();
         let mut seeds: Vec<Option<Datum>> = (0..derivative.varies.len()).map(|_| None).collect();
-        for (number, output) in numbers.into_iter().zip(&self.seeds) {
-            let seed = match number {
-                Number::Tensor(t) => Some(Handle::take(t)).filter(Handle::defined).map(Datum::Tensor),
-                Number::F64(x) => Some(Datum::Float(x)),
-                Number::F32(x) => Some(Datum::Float(x.into())),
-            };
-            let (Some(seed), Some(k)) = (seed, output) else {
+        for (number, output) in given.into_iter().zip(&self.seeds) {
+            let (Some(seed), Some(k)) = (seed(number), output) else {
                 continue;
             };
             self.check(&seed, derivative.output(*k))?;
@@ -103,26 +98,25 @@ impl Run {
                 (Some(first), second) => add(first, second)?,
             });
         }
-        let needs = Mask::of((0..derivative.active()).map(|_| true));
-        let failed = |text: String| Error::new(text);
-        let mut cotangents = pass.pullback(&seeds, &needs, Owner::User).map_err(failed)?;
-        let mut results = Vec::with_capacity(self.wrt.len());
-        for (kind, active) in &self.wrt {
-            let mut total: Option<Datum> = None;
-            for i in active {
-                total = match (total, cotangents[*i].take()) {
-                    (Some(a), Some(b)) => Some(add(a, b)?),
-                    (a, b) => a.or(b),
-                };
-            }
-            results.push(match (kind, total) {
-                (_, Some(Datum::Tensor(t))) => Number::Tensor(t.into_tensor()),
-                (LeafKind::F32, Some(Datum::Float(x))) => Number::F32(x as f32),
-                (_, Some(Datum::Float(x))) => Number::F64(x),
-                (kind, _) => Number::none(*kind),
-            });
-        }
-        Ok(results)
+        let cotangents = pass.pullback(&seeds, &everything(pass), Owner::User);
+        numbers(&self.wrt, cotangents.map_err(Error::new)?)
+    }
+
+    /// One cotangent per differentiated leaf, for a seed of one on the first output leaf. `one` makes that seed, if it is
+    /// needed; `None` where there is nothing to seed. Uses up what the call saved.
+    ///
+    /// # Errors
+    /// As [`Run::pullback`], and if `one` fails.
+    pub fn pullback_of_one(self, one: Option<impl FnOnce() -> Result<Number, Error>>) -> Result<Vec<Number>, Error> {
+        let output = self.seeds.first().copied().flatten();
+        let (Work::Compiled { pass, .. }, Some(output), Some(one)) = (self.work, output, one) else {
+            return Ok(nothing(&self.wrt));
+        };
+        let needs = everything(&pass);
+        let shared = || Error::new("internal error, please report it: the call is in use elsewhere");
+        let pass = Arc::into_inner(pass).ok_or_else(shared)?;
+        let one = || seed(one()?).ok_or_else(|| Error::new("the seed of one is undefined"));
+        numbers(&self.wrt, pass.pullback_of_one(output, needs, one)?)
     }
 
     fn check(&self, seed: &Datum, ty: &Type) -> Result<(), Error> {
@@ -150,6 +144,46 @@ pub(super) fn unexpected(name: &str, because: &str) -> Error {
     Error::new(format!(
         "internal error, please report it: the compiled form of `{name}` failed, and the function itself did not: {because}"
     ))
+}
+
+/// A seed, unless it is the undefined tensor.
+fn seed(number: Number) -> Option<Datum> {
+    match number {
+        Number::Tensor(t) => Some(Handle::take(t)).filter(Handle::defined).map(Datum::Tensor),
+        Number::F64(x) => Some(Datum::Float(x)),
+        Number::F32(x) => Some(Datum::Float(x.into())),
+    }
+}
+
+/// All active values.
+fn everything(pass: &Pass) -> Mask {
+    Mask::of((0..pass.derivative().active()).map(|_| true))
+}
+
+/// What differentiated leaves get where no path leads from one to a seeded output.
+fn nothing(wrt: &[(LeafKind, Vec<usize>)]) -> Vec<Number> {
+    wrt.iter().map(|(kind, _)| Number::none(*kind)).collect()
+}
+
+/// What differentiated leaves get, from the cotangents of the active values that they are.
+fn numbers(wrt: &[(LeafKind, Vec<usize>)], mut cotangents: Vec<Option<Datum>>) -> Result<Vec<Number>, Error> {
+    let mut results = Vec::with_capacity(wrt.len());
+    for (kind, active) in wrt {
+        let mut total: Option<Datum> = None;
+        for i in active {
+            total = match (total, cotangents[*i].take()) {
+                (Some(a), Some(b)) => Some(add(a, b)?),
+                (a, b) => a.or(b),
+            };
+        }
+        results.push(match (kind, total) {
+            (_, Some(Datum::Tensor(t))) => Number::Tensor(t.into_tensor()),
+            (LeafKind::F32, Some(Datum::Float(x))) => Number::F32(x as f32),
+            (_, Some(Datum::Float(x))) => Number::F64(x),
+            (kind, _) => Number::none(*kind),
+        });
+    }
+    Ok(results)
 }
 
 /// Two cotangents of one value.

@@ -92,6 +92,12 @@ impl Saved {
         Ok(())
     }
 
+    /// Calls `with` with the saved values, for good.
+    pub(super) fn spend<T>(self, with: impl FnOnce(Vec<Datum>) -> T) -> T {
+        drop(self.watched);
+        with(self.data)
+    }
+
     /// LibTorch's complaint if a saved tensor was written to since.
     pub(super) fn check(&self, name: &str) -> Result<(), String> {
         for watch in &self.watched {

@@ -110,7 +110,7 @@ where
         Some(kernel) => kernels::value_and_grad(kernel, args, reach, shape, finals),
         None => {
             let (result, pull) = program_vjp::<A, R, C>(function(), args, reach, shape, finals)?;
-            let cotangents = pull.call_with_one(&result)?;
+            let cotangents = pull.once_with_one(&result)?;
             Ok((result, cotangents))
         }
     }

@@ -80,51 +80,39 @@ impl<C: Differentiable<Cotangent = C>> Pull<C> {
         self.pull(&seeds, &self.outputs.0)
     }
 
-    /// The cotangents for a seed of one on a result that is one number.
-    pub(crate) fn call_with_one<R: Differentiable>(&self, result: &R) -> Result<C, Error> {
+    /// The cotangents for a seed of one on a result that is one number. Uses up what the call saved.
+    pub(crate) fn once_with_one<R: Differentiable>(self, result: &R) -> Result<C, Error> {
         let mut leaves = Leaves::default();
         leaves.of(Leaf::RETURN, result);
         let leaves = leaves.into_vec();
-        let ones: &[Run] = match leaves.as_slice() {
-            [] if self.absent => &[],
-            [_] => &self.outputs.0[..1],
+        let place = match leaves.as_slice() {
+            [] if self.absent => None,
+            [leaf] => Some(leaf.place),
             _ => return Err(self.not_scalar(&format!("it is made of {} tensors and floats", leaves.len()))),
         };
-        let (double, single, tensor);
-        let place = match leaves.first().map(|leaf| leaf.place) {
-            None => return self.pull(&[], ones),
-            Some(Place::F64(_)) => {
-                double = 1.0;
-                Place::F64(&double)
+        if let Some(Place::Tensor(tensor)) = place {
+            // SAFETY: the leaf of a result that is borrowed.
+            let tensor = unsafe { &*tensor };
+            if !tensor.defined() {
+                return Err(self.not_scalar("it is undefined"));
             }
-            Some(Place::F32(_)) => {
-                single = 1.0;
-                Place::F32(&single)
+            if tensor.numel() != 1 {
+                return Err(self.not_scalar(&format!("its shape is {:?}", tensor.size())));
             }
-            Some(Place::Tensor(result)) => {
-                // SAFETY: the leaf of a result that is borrowed.
-                tensor = self.one(unsafe { &*result })?;
-                Place::Tensor(&tensor)
-            }
-        };
-        let (param, shadow) = (Leaf::RETURN, std::ptr::null_mut());
-        let seed = Run {
-            param,
-            place,
-            count: 1,
-            shadow,
-        };
-        self.pull(&[seed], ones)
-    }
-
-    fn one(&self, tensor: &Tensor) -> Result<Tensor, Error> {
-        if !tensor.defined() {
-            return Err(self.not_scalar("it is undefined"));
         }
-        if tensor.numel() != 1 {
-            return Err(self.not_scalar(&format!("its shape is {:?}", tensor.size())));
+        let shape = self.shape.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match self.work {
+            Work::Program(run) => {
+                let numbers = run.pullback_of_one(place.map(|place| move || one(place)))?;
+                Ok(shape.cotangent(&mut Source::Numbers(numbers.into_iter())))
+            }
+            Work::Kernel(held) => {
+                let mut held = held.into_inner().unwrap_or_else(PoisonError::into_inner);
+                let one = place.map(one).transpose()?;
+                let seeds: Vec<Run> = one.iter().map(seed_of).collect();
+                Ok(held.pull(&seeds, &self.outputs.0[..seeds.len()], &shape))
+            }
         }
-        tch::no_grad(|| tensor.f_ones_like()).map_err(Error::from)
     }
 
     fn not_scalar(&self, what: &str) -> Error {
@@ -150,6 +138,30 @@ impl<C: Differentiable<Cotangent = C>> Pull<C> {
                 Ok(shape().cotangent(&mut Source::Numbers(numbers.into_iter())))
             }
         }
+    }
+}
+
+/// One, like the number in that place.
+fn one(place: Place) -> Result<Number, Error> {
+    Ok(match place {
+        Place::F64(_) => Number::F64(1.0),
+        Place::F32(_) => Number::F32(1.0),
+        // SAFETY: the leaf of a result that is borrowed.
+        Place::Tensor(tensor) => Number::Tensor(tch::no_grad(|| unsafe { &*tensor }.f_ones_like())?),
+    })
+}
+
+/// The number as a seed of the result.
+fn seed_of(number: &Number) -> Run {
+    Run {
+        param: Leaf::RETURN,
+        place: match number {
+            Number::Tensor(x) => Place::Tensor(x),
+            Number::F64(x) => Place::F64(x),
+            Number::F32(x) => Place::F32(x),
+        },
+        count: 1,
+        shadow: std::ptr::null_mut(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Execution: a plan, compiled on its first call, and run below autograd.
 
 mod call;
+mod frame;
 mod machine;
 mod meta;
 mod tape;
@@ -10,11 +11,12 @@ pub use machine::MachineError;
 pub use meta::Meta;
 pub use tape::Tape;
 
-use crate::lower::{Held, LowerError, Lowered, Place, Scalar, lower};
+use crate::lower::{LowerError, Lowered, Scalar, lower};
 use crate::torch::{shim, take_error};
 use cotangent_graph::ir::Loc;
 use cotangent_graph::ops::Op;
 use cotangent_graph::plan::Plan;
+use frame::Frame;
 use machine::Machine;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -99,6 +101,14 @@ impl Output {
     }
 }
 
+/// An input of a call that may use it up.
+pub enum Given<'a> {
+    /// The caller keeps it.
+    Lent(Input<'a>),
+    /// The call takes it.
+    Own(Output),
+}
+
 /// A LibTorch function refused its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -173,9 +183,38 @@ impl CompiledGraph {
     /// If a LibTorch function fails: nothing of what the call made is left.
     ///
     /// # Panics
-    /// If the inputs are not those of the graph in number and type.
+    /// If the inputs are not those of the graph in number and type, or the plan uses one up.
     pub fn run(&self, inputs: &[Input<'_>]) -> Result<Vec<Output>, RunError> {
-        self.call(inputs, |code, slots, floats, scalars| {
+        self.below(self.lent(inputs))
+    }
+
+    /// Runs the graph, which may use up what it is given to own.
+    ///
+    /// # Errors
+    /// As [`CompiledGraph::run`].
+    ///
+    /// # Panics
+    /// If the inputs are not those of the graph in number and type, or the plan uses up one that is lent.
+    pub fn run_once<'a>(&'a self, inputs: impl IntoIterator<Item = Given<'a>>) -> Result<Vec<Output>, RunError> {
+        let mut frame = Frame::new(&self.lowered);
+        for input in inputs {
+            match input {
+                Given::Lent(input) => frame.lend(input),
+                Given::Own(input) => frame.give(input),
+            }
+        }
+        self.below(frame)
+    }
+
+    fn lent<'a>(&'a self, inputs: &[Input<'_>]) -> Frame<'a> {
+        let mut frame = Frame::new(&self.lowered);
+        inputs.iter().for_each(|input| frame.lend(*input));
+        frame
+    }
+
+    /// Runs the code below autograd.
+    fn below(&self, frame: Frame<'_>) -> Result<Vec<Output>, RunError> {
+        self.call(frame, |code, slots, floats, scalars| {
             // SAFETY: see `call`.
             unsafe { shim::cotangent_run(code, slots, floats, scalars) }
         })
@@ -190,7 +229,7 @@ impl CompiledGraph {
     /// # Panics
     /// As [`CompiledGraph::run`].
     pub fn replay(&self, inputs: &[Input<'_>], recorded: bool) -> Result<Vec<Output>, RunError> {
-        self.call(inputs, |code, slots, floats, scalars| {
+        self.call(self.lent(inputs), |code, slots, floats, scalars| {
             // SAFETY: see `call`.
             unsafe { shim::cotangent_replay(code, slots, floats, scalars, recorded) }
         })
@@ -200,17 +239,12 @@ impl CompiledGraph {
     /// every slot it reads before writing is an input of the right type, and the scalars are those that it numbers.
     fn call(
         &self,
-        inputs: &[Input<'_>],
+        mut frame: Frame<'_>,
         how: impl FnOnce(shim::Code, *mut *mut (), *mut f64, *const *mut ()) -> i32,
     ) -> Result<Vec<Output>, RunError> {
         let code = self.machine.code(&self.lowered)?;
-        let mut frame = Frame::new(&self.lowered, inputs);
-        let failed = how(
-            code,
-            frame.slots.as_mut_ptr(),
-            frame.floats.as_mut_ptr(),
-            self.scalars.0.as_ptr().cast(),
-        );
+        let (slots, floats) = frame.filled();
+        let failed = how(code, slots, floats, self.scalars.0.as_ptr().cast());
         match usize::try_from(failed) {
             Ok(0) => Ok(frame.take_outputs()),
             step => {
@@ -224,90 +258,6 @@ impl CompiledGraph {
                     message,
                 }
                 .into())
-            }
-        }
-    }
-}
-
-/// The memory of one call. Whatever the slots own when it is dropped is freed.
-struct Frame<'a> {
-    lowered: &'a Lowered,
-    slots: Vec<*mut ()>,
-    floats: Vec<f64>,
-}
-
-impl<'a> Frame<'a> {
-    fn new(lowered: &'a Lowered, inputs: &[Input<'_>]) -> Self {
-        let mut slots = vec![std::ptr::null_mut(); lowered.slots.len()];
-        let mut floats = vec![0.0; lowered.floats];
-        assert_eq!(
-            inputs.len(),
-            lowered.inputs.len(),
-            "the graph has another number of inputs"
-        );
-        for (input, place) in inputs.iter().zip(&lowered.inputs) {
-            match (*input, *place) {
-                (Input::Float(x), Place::Float(k)) => floats[k] = x,
-                (Input::Tensor(x), Place::Slot(k)) if lowered.slots[k] == Held::Tensor => slots[k] = x.as_raw().cast(),
-                (Input::Tape(t), Place::Slot(k)) if lowered.slots[k] == Held::Tape => slots[k] = t.as_raw().cast(),
-                (_, place) => panic!("the graph's input at {place:?} has another type"),
-            }
-        }
-        Self { lowered, slots, floats }
-    }
-
-    /// Moves the outputs out. An output that is an input, or stands in two places, gets a handle of its own.
-    fn take_outputs(&mut self) -> Vec<Output> {
-        let outputs = &self.lowered.outputs;
-        let mut taken = vec![];
-        for (i, place) in outputs.iter().enumerate() {
-            taken.push(match *place {
-                Place::Float(k) => Output::Float(self.floats[k]),
-                Place::Slot(k) => {
-                    let raw = self.slots[k];
-                    let last = !outputs[i + 1..].contains(place) && !self.is_input(k);
-                    if last {
-                        self.slots[k] = std::ptr::null_mut();
-                    }
-                    match self.lowered.slots[k] {
-                        Held::Tape => {
-                            assert!(last, "a tape leaves a graph once");
-                            // SAFETY: the code left a tape in this slot, and the slot no longer owns it.
-                            Output::Tape(unsafe { Tape::from_raw(raw.cast()) })
-                        }
-                        // SAFETY: the slot holds a valid handle; it either gives up its ownership or is cloned.
-                        Held::Tensor => Output::Tensor(unsafe {
-                            let handle: *mut C_tensor = raw.cast();
-                            Tensor::from_ptr(if last {
-                                handle
-                            } else {
-                                torch_sys::at_shallow_clone(handle)
-                            })
-                        }),
-                    }
-                }
-            });
-        }
-        taken
-    }
-
-    fn is_input(&self, slot: usize) -> bool {
-        slot < self.lowered.borrowed
-    }
-}
-
-impl Drop for Frame<'_> {
-    fn drop(&mut self) {
-        for (k, raw) in self.slots.iter().enumerate().skip(self.lowered.borrowed) {
-            if raw.is_null() {
-                continue;
-            }
-            // SAFETY: after a call, a slot that is not an input is null or owns what its kind says.
-            unsafe {
-                match self.lowered.slots[k] {
-                    Held::Tensor => torch_sys::at_free(raw.cast()),
-                    Held::Tape => shim::cotangent_tape_free(raw.cast()),
-                }
             }
         }
     }

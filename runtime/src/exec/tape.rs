@@ -20,6 +20,13 @@ impl Tape {
         Self(raw)
     }
 
+    /// Gives it away.
+    pub(super) fn into_raw(self) -> *mut RawTape {
+        let raw = self.0;
+        std::mem::forget(self);
+        raw
+    }
+
     pub(super) fn as_raw(&self) -> *mut RawTape {
         self.0
     }

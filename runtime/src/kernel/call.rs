@@ -86,7 +86,7 @@ where
         (Some(kind), Some(grad)) => Ok(gradient(grad, kind, args, reach, shape)),
         _ => {
             let (result, pull) = vjp::<A, R, C>(kernel, args, reach, shape, finals)?;
-            let cotangents = pull.call_with_one(&result)?;
+            let cotangents = pull.once_with_one(&result)?;
             Ok((result, cotangents))
         }
     }

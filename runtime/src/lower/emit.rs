@@ -34,7 +34,7 @@ impl<'p> Emitter<'p> {
                 text: String::new(),
                 scalars: vec![],
                 slots: vec![],
-                borrowed: 0,
+                lent: vec![],
                 floats: 0,
                 inputs: vec![],
                 outputs: vec![],
@@ -52,8 +52,10 @@ impl<'p> Emitter<'p> {
         for input in &plan.inputs {
             let place = emitter.place(input.value, "input")?;
             emitter.out.inputs.push(place);
+            if let Place::Slot(_) = place {
+                emitter.out.lent.push(!plan.consumed.contains(&input.value));
+            }
         }
-        emitter.out.borrowed = emitter.out.slots.len();
         Ok(emitter)
     }
 

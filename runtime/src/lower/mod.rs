@@ -27,8 +27,8 @@ pub struct Lowered {
     pub scalars: Vec<Scalar>,
     /// What each slot may hold.
     pub slots: Vec<Held>,
-    /// How many of the slots, from the first, hold inputs: those belong to the caller.
-    pub borrowed: usize,
+    /// For each of the first slots, which hold the inputs, whether it stays the caller's.
+    pub lent: Vec<bool>,
     /// Length of the array of floats.
     pub floats: usize,
     /// Where the function finds its inputs, in the plan's order.

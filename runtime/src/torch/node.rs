@@ -22,6 +22,9 @@ pub(crate) trait Backward: Send + Sync + 'static {
         needs: &[bool],
     ) -> Result<Vec<Option<Handle>>, String>;
 
+    /// What was saved will be freed after the next `apply`, which may use it up.
+    fn will_release(&self);
+
     /// Frees what was saved.
     fn release(&self);
 }
@@ -30,6 +33,7 @@ pub(crate) trait Backward: Send + Sync + 'static {
 struct Callbacks {
     apply:
         unsafe extern "C" fn(*const c_void, *const Node, *const Raw, usize, *const u8, usize, *mut Raw) -> *mut c_char,
+    will_release: unsafe extern "C" fn(*const c_void),
     release: unsafe extern "C" fn(*const c_void),
     drop: unsafe extern "C" fn(*const c_void),
 }
@@ -81,6 +85,7 @@ struct Table<B>(std::marker::PhantomData<B>);
 impl<B: Backward> Table<B> {
     const CALLBACKS: &'static Callbacks = &Callbacks {
         apply: apply::<B>,
+        will_release: will_release::<B>,
         release: release::<B>,
         drop: drop_run::<B>,
     };
@@ -124,6 +129,11 @@ unsafe extern "C" fn apply<B: Backward>(
             unsafe { libc::strdup(text.as_ptr()) }
         }
     }
+}
+
+unsafe extern "C" fn will_release<B: Backward>(run: *const c_void) {
+    // SAFETY: the node holds a count of the run.
+    unsafe { &*run.cast::<B>() }.will_release();
 }
 
 unsafe extern "C" fn release<B: Backward>(run: *const c_void) {

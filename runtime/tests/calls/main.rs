@@ -11,4 +11,5 @@ mod failures;
 mod functions;
 mod higher;
 mod mutated;
+mod once;
 mod operators;

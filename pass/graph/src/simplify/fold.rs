@@ -2,14 +2,16 @@
 //!
 //! So `x * 1` is `x`, but `x * 0` is not `0` (infinities, NaNs) and `x + 0` is not `x` (where `x` is `-0`).
 
-use super::{Replaced, Storage};
+use super::filled::{Fills, is_plain};
+use super::{Known, Replaced, Storage};
 use crate::ir::{Arg, Graph, Inst, Kind, Type, Value};
-use crate::ops::constant_ints;
+use crate::ops::{Op, constant_ints};
 
 /// Folds what can be folded in a closed graph, for which `also` are outputs too. Folded instructions stay, unused.
-pub fn fold(graph: &mut Graph, also: &[Value]) -> Replaced {
+pub fn fold(graph: &mut Graph, also: &[Value], known: &Known) -> Replaced {
     let storage = Storage::of(graph, also);
     let makers = graph.definitions();
+    let mut fills = Fills::of_inputs(graph, known);
     let mut replaced = Replaced::default();
     for i in 0..graph.insts.len() {
         let inst = &mut graph.insts[i];
@@ -17,6 +19,8 @@ pub fn fold(graph: &mut Graph, also: &[Value]) -> Replaced {
         let cx = Context {
             graph,
             makers: &makers,
+            fills: &fills,
+            storage: &storage,
             inst: &graph.insts[i],
         };
         let [y] = cx.inst.results[..] else { continue };
@@ -28,8 +32,13 @@ pub fn fold(graph: &mut Graph, also: &[Value]) -> Replaced {
                 replaced.insert(y, Arg::Float(c));
             }
             Some(Rewrite::Args(args)) if !storage.is_observable(y) => graph.insts[i].args = args,
+            Some(Rewrite::Op(op, args)) => {
+                graph.insts[i].op = op;
+                graph.insts[i].args = args;
+            }
             _ => {}
         }
+        fills.note(graph, &graph.insts[i]);
     }
     for v in &mut graph.outputs {
         *v = replaced.value(*v);
@@ -42,11 +51,15 @@ enum Rewrite {
     By(Value),
     Constant(f64),
     Args(Vec<Arg>),
+    /// By another op that makes a new tensor, which lies in memory in the same way.
+    Op(Op, Vec<Arg>),
 }
 
 struct Context<'a> {
     graph: &'a Graph,
     makers: &'a [Option<usize>],
+    fills: &'a Fills,
+    storage: &'a Storage,
     inst: &'a Inst,
 }
 
@@ -61,10 +74,10 @@ impl Context<'_> {
             "mul_scalar" | "div_scalar" | "pow_tensor_scalar" => self.scalar(1.0),
             "sub_scalar" => self.scalar(0.0),
             "add_scalar" => self.scalar(-0.0),
-            "mul" => self.filled(1, 1.0).or_else(|| self.filled(0, 1.0)),
-            "div" => self.filled(1, 1.0),
-            "sub" => self.filled(1, 0.0),
-            "add" => self.filled(1, -0.0).or_else(|| self.filled(0, -0.0)),
+            "mul" => self.filled(&[1, 0], 1.0, "mul_scalar"),
+            "div" => self.filled(&[1], 1.0, "div_scalar"),
+            "sub" => self.filled(&[1], 0.0, "sub_scalar"),
+            "add" => self.filled(&[1, 0], -0.0, "add_scalar"),
             name => self.float(name.strip_prefix("scalar.")?),
         }
     }
@@ -164,17 +177,24 @@ impl Context<'_> {
         is_neutral(self.inst.args.get(1)?, neutral, self.graph.tensor(x).kind).then_some(Rewrite::By(x))
     }
 
-    /// The tensor in position `i` is filled with what is neutral for the op.
-    fn filled(&self, i: usize, neutral: f64) -> Option<Rewrite> {
-        let maker = self.maker(self.x(i)?)?;
-        let fill = match maker.op.name {
-            "ones" | "ones_like" => Arg::Float(1.0),
-            "zeros" | "zeros_like" => Arg::Float(0.0),
-            "full" | "full_like" => maker.args.get(1)?.clone(),
-            _ => return None,
-        };
-        let x = self.made(1 - i)?;
-        is_neutral(&fill, neutral, self.graph.tensor(x).kind).then_some(Rewrite::By(x))
+    /// The tensor in one of these positions is filled: if with what is neutral for the op, the other is the result; if
+    /// all its elements are one in memory, `scalar` takes the number itself.
+    fn filled(&self, places: &[usize], neutral: f64, scalar: &str) -> Option<Rewrite> {
+        places.iter().find_map(|i| {
+            let fill = self.fills.argument(self.inst, *i)?;
+            let x = self.x(1 - i)?;
+            let (ty, y) = (self.graph.tensor(x), self.inst.results[0]);
+            if self.graph.tensor(y) != ty {
+                return None;
+            }
+            let neutral = is_neutral(&Arg::Float(fill.number), neutral, ty.kind);
+            if neutral && self.made(1 - i).is_some() && self.storage.may_replace(y, x) {
+                return Some(Rewrite::By(x));
+            }
+            let plain = is_plain(ty.kind) && self.graph.tensor(self.x(*i)?).kind == ty.kind;
+            let args = vec![x.into(), Arg::Float(fill.number)];
+            (plain && fill.one && fill.number.is_finite()).then(|| Rewrite::Op(Op::named(scalar), args))
+        })
     }
 
     /// Arithmetic on constant floats.

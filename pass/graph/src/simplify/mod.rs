@@ -6,6 +6,7 @@
 
 mod cse;
 mod dce;
+mod filled;
 mod fold;
 
 pub use cse::cse;
@@ -15,18 +16,35 @@ pub use fold::fold;
 
 use crate::alias::Aliases;
 use crate::differentiate::Joint;
-use crate::ir::{Arg, Graph, Value};
+use crate::ir::{Arg, Graph, Type, Value};
 use std::collections::{HashMap, HashSet};
+
+/// Inputs with a known value: floats, and tensors of which every element is that number.
+pub type Known = [(Value, f64)];
 
 /// Simplifies a graph as far as it goes.
 pub fn graph(graph: &mut Graph) {
-    run(graph, &[], &mut 0);
+    run(graph, &[], &mut 0, &[]);
+}
+
+/// Simplifies a graph that is only run with the `known` inputs. They stay inputs, read or not.
+pub fn graph_knowing(graph: &mut Graph, known: &Known) {
+    let floats: HashMap<Value, Arg> = known
+        .iter()
+        .filter(|(v, _)| matches!(graph.ty(*v), Type::Float(_)))
+        .map(|(v, number)| (*v, Arg::Float(*number)))
+        .collect();
+    let floats = Replaced(floats);
+    for inst in &mut graph.insts {
+        inst.args.iter_mut().for_each(|a| *a = floats.arg(a));
+    }
+    run(graph, &[], &mut 0, known);
 }
 
 /// Simplifies a joint graph as far as it goes.
 pub fn joint(joint: &mut Joint) {
     let asked: Vec<Value> = joint.cotangents.iter().flatten().copied().collect();
-    let mut now = run(&mut joint.graph, &asked, &mut joint.forward).into_iter();
+    let mut now = run(&mut joint.graph, &asked, &mut joint.forward, &[]).into_iter();
     for v in joint.cotangents.iter_mut().flatten() {
         *v = now.next().expect("one value for each");
     }
@@ -34,15 +52,14 @@ pub fn joint(joint: &mut Joint) {
 
 /// Folds, merges and cleans `graph`, for which `also` are outputs too; of its instructions the first `forward` stay
 /// together. Gives what stands for `also` now.
-fn run(graph: &mut Graph, also: &[Value], forward: &mut usize) -> Vec<Value> {
+fn run(graph: &mut Graph, also: &[Value], forward: &mut usize, known: &Known) -> Vec<Value> {
     let mut also = also.to_vec();
     loop {
-        let mut changed = false;
-        for pass in [fold, cse] {
-            let replaced = pass(graph, &also);
-            changed |= !replaced.0.is_empty();
-            also.iter_mut().for_each(|v| *v = replaced.value(*v));
-        }
+        let folded = fold(graph, &also, known);
+        also.iter_mut().for_each(|v| *v = folded.value(*v));
+        let merged = cse(graph, &also);
+        also.iter_mut().for_each(|v| *v = merged.value(*v));
+        let changed = !folded.0.is_empty() || !merged.0.is_empty();
         // What was replaced must not be found again.
         let kept = dce(graph, &also);
         *forward = kept[..*forward].iter().filter(|k| **k).count();

@@ -25,9 +25,14 @@ pub(crate) fn run(words: &[&str], text: &str) -> Result<String, String> {
         "print" => {}
         "verify" => return Ok(verify_at(&graph, options)),
         "cse" => drop(simplify::cse(&mut graph, &[])),
-        "fold" => drop(simplify::fold(&mut graph, &[])),
+        "fold" => drop(simplify::fold(&mut graph, &[], &[])),
         "dce" => drop(simplify::dce(&mut graph, &[])),
-        "simplify" => simplify::graph(&mut graph),
+        "simplify" => {
+            let ones = options.iter().filter_map(|w| w.strip_prefix("one="));
+            let ones = ones.map(|name| input(&graph, name).map(|v| (v, 1.0)));
+            let ones = ones.collect::<Result<Vec<_>, _>>()?;
+            simplify::graph_knowing(&mut graph, &ones);
+        }
         "functionalize" => return functional::run(graph, options),
         "specialize" => return special::run(graph, text),
         _ => {
@@ -99,16 +104,20 @@ fn derived(command: &str, graph: &Graph, words: &[&str]) -> Result<String, Strin
 
 /// The joint graph, or the refusal of a rule.
 fn differentiate(graph: &Graph, wrt: &str) -> Result<Result<Joint, String>, String> {
-    let find = |name: &str| {
-        let input = graph.inputs.iter().find(|i| i.name == name);
-        input.map(|i| i.value).ok_or(format!("no input `{name}`"))
-    };
-    let wrt: Vec<Value> = wrt.split(',').map(find).collect::<Result<_, _>>()?;
+    let wrt: Vec<Value> = wrt
+        .split(',')
+        .map(|name| input(graph, name))
+        .collect::<Result<_, _>>()?;
     let seeded = vec![true; graph.outputs.len()];
     Ok(vjp(graph, &wrt, &seeded, &NoOracle).map_err(|(e, loc)| match loc {
         Some(at) => format!("{e}, at {at}"),
         None => e.to_string(),
     }))
+}
+
+fn input(graph: &Graph, name: &str) -> Result<Value, String> {
+    let input = graph.inputs.iter().find(|i| i.name == name);
+    input.map(|i| i.value).ok_or(format!("no input `{name}`"))
 }
 
 fn verify_at(graph: &Graph, stages: &[&str]) -> String {

@@ -145,6 +145,25 @@ proptest! {
     }
 
     #[test]
+    fn what_is_known_of_seeds_changes_no_bit(r in recipe(), number in prop_oneof![Just(1.0), -3.0..3.0f64]) {
+        let (graph, joint, mut all, _) = joint(&r);
+        let whole = with_cotangents(&joint);
+        let seeds = graph.inputs.len()..whole.inputs.len();
+        let mut known = vec![];
+        for (value, input) in all[seeds.clone()].iter_mut().zip(&whole.inputs[seeds]) {
+            let Type::Tensor(Some(ty)) = whole.ty(input.value) else { continue };
+            let filled = vec![number; ty.numel() as usize];
+            let filled = interp::Tensor::from_f64(ty.kind, &ty.shape, filled);
+            known.push((input.value, filled.to_f64().first().copied().unwrap_or(number)));
+            *value = Value::Tensor(filled);
+        }
+        let mut simple = whole.clone();
+        simplify::graph_knowing(&mut simple, &known);
+        well_formed(&simple);
+        prop_assert_eq!(numbers(&run(&whole, &all)), numbers(&run(&simple, &all)));
+    }
+
+    #[test]
     fn the_halves_compute_what_the_joint_graph_computes(r in recipe()) {
         let (graph, mut joint, all, seeds) = joint(&r);
         simplify::joint(&mut joint);
