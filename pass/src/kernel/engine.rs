@@ -5,12 +5,13 @@ use super::analysis::Content;
 use super::analysis::words::Words;
 use super::reverse::augment::Augment;
 use super::reverse::construct::{Argument, Signature};
+use super::reverse::counted::{Counted, count_loops};
 use super::reverse::dispatch::Dispatch;
 use super::reverse::leaves::{Carries, UNKNOWN, inactive_shadow};
 use super::reverse::plan::Plan;
 use super::reverse::shape;
 use super::reverse::sweep::Sweep;
-use crate::llvm::{Analyses, Function, Linkage, Mod, Type, Value};
+use crate::llvm::{Analyses, Block, Function, Linkage, Mod, Type, Value};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -45,6 +46,7 @@ pub struct Engine<'m> {
     analyses: &'m Analyses<'m>,
     content: Rc<Content<'m, 'm>>,
     words: Rc<Words<'m>>,
+    counted: HashMap<Block<'m>, Counted<'m>>,
     derivatives: Vec<Derivative<'m>>,
     by_signature: HashMap<Signature<'m>, Result<usize, Vec<Refusal>>>,
     dispatches: Vec<Dispatch<'m>>,
@@ -58,7 +60,7 @@ impl<'m> Engine<'m> {
     pub fn new(module: Mod<'m>, analyses: &'m Analyses<'m>, roots: &[Function<'m>]) -> Result<Self, Refusal> {
         let failed = |e: String| Refusal::of("cotangent", e, "please report this");
         super::support::link(module).map_err(failed)?;
-        normalize(module, analyses).map_err(failed)?;
+        let counted = normalize(module, analyses).map_err(failed)?;
         let content = Content::new(module, analyses, roots);
         let words = Words::new(&content);
         Ok(Self {
@@ -66,6 +68,7 @@ impl<'m> Engine<'m> {
             analyses,
             content: Rc::new(content),
             words: Rc::new(words),
+            counted,
             derivatives: vec![],
             by_signature: HashMap::new(),
             dispatches: vec![],
@@ -75,6 +78,11 @@ impl<'m> Engine<'m> {
     /// What memory holds.
     pub fn content(&self) -> Rc<Content<'m, 'm>> {
         self.content.clone()
+    }
+
+    /// The counter of the loop with that header, if it has one.
+    pub fn counted(&self, header: Block<'m>) -> Option<Counted<'m>> {
+        self.counted.get(&header).copied()
     }
 
     /// What integers hold.
@@ -227,7 +235,8 @@ impl<'m> Engine<'m> {
 
 /// Brings functions into the form that the sweeps expect: loops entered at one block, invokes that go on to blocks of
 /// their own, nothing that keeps LLVM from optimising the copy.
-fn normalize<'m>(module: Mod<'m>, analyses: &Analyses<'m>) -> Result<(), String> {
+fn normalize<'m>(module: Mod<'m>, analyses: &Analyses<'m>) -> Result<HashMap<Block<'m>, Counted<'m>>, String> {
+    let mut counted = HashMap::new();
     let bodies: Vec<_> = module.functions().filter(|f| !f.is_declaration()).collect();
     for f in bodies {
         if super::support::is_support(f) {
@@ -239,11 +248,13 @@ fn normalize<'m>(module: Mod<'m>, analyses: &Analyses<'m>) -> Result<(), String>
         super::reverse::edges::split_invokes(f);
         analyses.forget(f);
         if shape::is_irreducible(f, analyses) {
-            f.run_passes("lower-switch,fix-irreducible")?;
+            f.run_passes("lower-switch,fix-irreducible,loop-simplify,lcssa")?;
             analyses.forget(f);
         }
+        count_loops(f, analyses, &mut counted);
+        analyses.forget(f);
     }
-    Ok(())
+    Ok(counted)
 }
 
 /// Types of the forward and of the reverse sweep.

@@ -30,6 +30,34 @@ pub struct Augment<'a, 'm> {
     copies: HashMap<Value<'m>, Value<'m>>,
     shadows: HashMap<Value<'m>, Value<'m>>,
     frames: Vec<Option<Value<'m>>>,
+    /// Iterations of counted loops.
+    trips: HashMap<usize, Value<'m>>,
+}
+
+/// An address in a frame.
+pub(super) fn at<'m>(b: &Builder<'m>, frame: Value<'m>, offset: u64) -> Value<'m> {
+    if offset == 0 {
+        return frame;
+    }
+    let context = frame.ty().context();
+    b.gep_inbounds(context.int(8), frame, &[context.int(64).int(offset)])
+}
+
+/// Address of a field of one iteration, where frames of a counted loop are arrays.
+pub(super) fn element<'m>(
+    b: &Builder<'m>,
+    frames: Value<'m>,
+    (offset, size): (u64, u64),
+    trips: Value<'m>,
+    index: Value<'m>,
+) -> Value<'m> {
+    let byte = frames.ty().context().int(8);
+    let word = trips.ty();
+    let array = match offset {
+        0 => frames,
+        _ => b.gep_inbounds(byte, frames, &[b.mul_nuw(trips, word.int(offset))]),
+    };
+    b.gep_inbounds(byte, array, &[b.mul_nuw(index, word.int(size))])
 }
 
 /// The first instruction of a block that is no `phi`: every block has a terminator.
@@ -65,6 +93,7 @@ impl<'a, 'm> Augment<'a, 'm> {
             copies,
             shadows: HashMap::new(),
             frames: vec![None; plan.shape.regions.len()],
+            trips: HashMap::new(),
         };
         let frame = params[params.len() - 2];
         a.frames[0] = Some(frame);
@@ -118,7 +147,7 @@ impl<'a, 'm> Augment<'a, 'm> {
         }
         self.b.before(rest);
         if self.plan.shape.is_header(block) {
-            self.open_iteration(self.plan.shape.region(block));
+            self.open_iteration(self.plan.shape.region(block), rest);
         }
         self.record_predecessor(block, copy, rest);
         for i in phis {
@@ -150,22 +179,42 @@ impl<'a, 'm> Augment<'a, 'm> {
         self.b.before(next);
     }
 
-    /// The frame of a loop's iteration.
-    fn open_iteration(&mut self, region: usize) {
+    /// The frame of a loop's iteration; or, of a counted loop, of all of them, before the loop.
+    fn open_iteration(&mut self, region: usize, rest: Value<'m>) {
         let plan = self.plan;
+        let word = self.engine.module().context().int(64);
         let parent = plan.shape.regions[region].parent;
-        let size = self.engine.module().context().int(64).int(plan.frames.size(region));
-        let frame = self.b.call(self.engine.support("cotangent.alloc"), &[self.arena, size]);
-        let pointer = frame.ty();
+        let size = word.int(plan.frames.size(region));
+        let alloc = self.engine.support("cotangent.alloc");
+        if let Some(counted) = plan.counted(region) {
+            let before = self
+                .primal(counted.preheader.as_value())
+                .as_block()
+                .and_then(|p| p.terminator());
+            let Some(before) = before.filter(|_| plan.frames.size(region) > 0) else {
+                return;
+            };
+            self.b.before(before);
+            let trips = self.b.add(self.primal(counted.count), word.int(1));
+            let frame = self.b.call(alloc, &[self.arena, self.b.mul(trips, size)]);
+            if let Some(last) = self.field(parent, Slot::Last(region)) {
+                self.b.store(frame, last);
+            }
+            self.b.before(rest);
+            self.trips.insert(region, trips);
+            self.frames[region] = Some(frame);
+            return;
+        }
+        let frame = self.b.call(alloc, &[self.arena, size]);
+        self.frames[region] = Some(frame);
         if let (Some(last), Some(previous)) = (
             self.field(parent, Slot::Last(region)),
-            plan.frames.offset(region, Slot::Previous),
+            self.field(region, Slot::Previous),
         ) {
-            let before = self.b.load(pointer, last);
-            self.b.store(before, self.offset(frame, previous));
+            let before = self.b.load(frame.ty(), last);
+            self.b.store(before, previous);
             self.b.store(frame, last);
         }
-        self.frames[region] = Some(frame);
     }
 
     fn record_predecessor(&self, block: Block<'m>, copy: Block<'m>, rest: Value<'m>) {
@@ -199,15 +248,12 @@ impl<'a, 'm> Augment<'a, 'm> {
 
     /// Address of a field in the frame of a region that is open here.
     pub fn field(&self, region: usize, slot: Slot<'m>) -> Option<Value<'m>> {
-        let offset = self.plan.frames.offset(region, slot)?;
-        Some(self.offset(self.frames[region]?, offset))
-    }
-
-    fn offset(&self, base: Value<'m>, offset: u64) -> Value<'m> {
-        if offset == 0 {
-            return base;
-        }
-        self.b.offset(base, self.engine.module().context().int(64).int(offset))
+        let (offset, size) = self.plan.frames.place(region, slot)?;
+        let frame = self.frames[region]?;
+        Some(match (self.plan.counted(region), self.trips.get(&region)) {
+            (Some(counted), Some(trips)) => element(self.b, frame, (offset, size), *trips, self.primal(counted.index)),
+            _ => at(self.b, frame, offset),
+        })
     }
 
     /// Stores a value, or its shadow, if the reverse wants it. The builder stands after its definition.

@@ -28,20 +28,11 @@ pub enum Slot<'m> {
     Previous,
 }
 
-/// A field: region and offset.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Field {
-    /// The region whose frame has the field.
-    pub region: usize,
-    /// Bytes from the start of the frame.
-    pub offset: u64,
-}
-
 /// Fields of all regions of a function.
 #[derive(Default)]
 pub struct Frames<'m> {
     sizes: Vec<u64>,
-    fields: HashMap<(usize, Slot<'m>), u64>,
+    fields: HashMap<(usize, Slot<'m>), (u64, u64)>,
 }
 
 impl<'m> Frames<'m> {
@@ -58,13 +49,22 @@ impl<'m> Frames<'m> {
         if self.fields.contains_key(&(region, slot)) {
             return;
         }
-        let offset = self.sizes[region].next_multiple_of(alignment.clamp(1, 16));
+        // A field may become an array: its size keeps the next one aligned.
+        let alignment = alignment.clamp(1, 16);
+        let size = size.next_multiple_of(alignment);
+        let offset = self.sizes[region].next_multiple_of(alignment);
         self.sizes[region] = offset + size;
-        self.fields.insert((region, slot), offset);
+        self.fields.insert((region, slot), (offset, size));
     }
 
-    /// Offset of a field.
-    pub fn offset(&self, region: usize, slot: Slot<'m>) -> Option<u64> {
+    /// Has the region that field?
+    pub fn has(&self, region: usize, slot: Slot<'m>) -> bool {
+        self.fields.contains_key(&(region, slot))
+    }
+
+    /// Where a field is: bytes from the start. In the frames of a counted loop, field after field is an array, so that
+    /// offset and distance of elements count in numbers of iterations.
+    pub fn place(&self, region: usize, slot: Slot<'m>) -> Option<(u64, u64)> {
         self.fields.get(&(region, slot)).copied()
     }
 

@@ -10,6 +10,7 @@ pub mod call;
 pub mod construct;
 pub mod copy;
 pub mod custom;
+pub mod counted;
 pub mod dispatch;
 pub mod edges;
 pub mod frame;

@@ -4,9 +4,10 @@
 //! bytes in frames, weighted by how many loops are around them.
 
 use super::construct::{Construct, Signature};
-use super::frame::{Field, Frames, Slot};
+use super::counted::{Counted, Induction, induction};
+use super::frame::{Frames, Slot};
 use super::leaves::{Carries, Leaves};
-use super::shape::Shape;
+use super::shape::{Region, Shape};
 use crate::kernel::analysis::Content;
 use crate::kernel::analysis::words::Words;
 use crate::kernel::{Refusal, engine::Engine};
@@ -87,7 +88,7 @@ impl<'m> Plan<'m> {
     /// All constructs that have no derivative.
     pub fn new(engine: &mut Engine<'m>, signature: Signature<'m>) -> Result<Self, Vec<Refusal>> {
         let function = signature.function;
-        let shape = Shape::new(function, engine.analyses()).map_err(|r| vec![r])?;
+        let shape = Shape::new(function, engine.analyses(), |header| engine.counted(header)).map_err(|r| vec![r])?;
         let frames = Frames::new(shape.regions.len());
         let mut plan = Self {
             module: engine.module(),
@@ -144,19 +145,47 @@ impl<'m> Plan<'m> {
             self.frames.reserve(0, Slot::Exit, 4, 4);
         }
         for region in 1..self.shape.regions.len() {
-            let header = self.shape.regions[region].header;
-            if header.is_some_and(|h| self.shape.is_live(h)) {
-                self.frames.reserve(region, Slot::Previous, 8, 8);
-                self.frames
-                    .reserve(self.shape.regions[region].parent, Slot::Last(region), 8, 8);
+            let Region {
+                header,
+                parent,
+                counted,
+                ..
+            } = &self.shape.regions[region];
+            if !header.is_some_and(|h| self.shape.is_live(h)) {
+                continue;
+            }
+            self.frames.reserve(*parent, Slot::Last(region), 8, 8);
+            match counted {
+                Some(Counted { count, .. }) => {
+                    let count = *count;
+                    self.need(Need::Primal(count));
+                }
+                None => self.frames.reserve(region, Slot::Previous, 8, 8),
             }
         }
         for block in live {
-            if self.shape.predecessors(*block).len() > 1 {
+            let counted = self.shape.is_header(*block) && self.counted(self.shape.region(*block)).is_some();
+            if self.shape.predecessors(*block).len() > 1 && !counted {
                 self.frames
                     .reserve(self.shape.region(*block), Slot::Predecessor(*block), 4, 4);
             }
         }
+    }
+
+    /// The counter of a loop.
+    pub fn counted(&self, region: usize) -> Option<Counted<'m>> {
+        self.shape.regions[region].counted
+    }
+
+    /// How a value at the head of a counted loop steps with the counter.
+    pub fn induction(&self, v: Value<'m>) -> Option<(Induction<'m>, usize)> {
+        let region = self.shape.region_of_value(v);
+        let counted = self.counted(region)?;
+        if !v.is(Opcode::LLVMPHI) || self.shape.regions[region].header != Some(v.block()) {
+            return None;
+        }
+        let inside = |x: Value<'m>| x.is_instruction() && self.shape.within(self.shape.region(x.block()), region);
+        Some((induction(v, &counted, inside)?, region))
     }
 
     /// What a value carries.
@@ -240,16 +269,14 @@ impl<'m> Plan<'m> {
         self.places.get(&need).copied()
     }
 
-    /// The field of something stored.
-    pub fn field(&self, need: Need<'m>) -> Option<Field> {
+    /// The field of something stored: region and slot.
+    pub fn field(&self, need: Need<'m>) -> Option<(usize, Slot<'m>)> {
         let slot = match (self.place(need)?, need) {
             (Place::Memory, _) => Slot::Memory(need.value()),
             (_, Need::Primal(v)) => Slot::Primal(v),
             (_, Need::Shadow(v)) => Slot::Shadow(v),
         };
-        let region = self.shape.region_of_value(need.value());
-        let offset = self.frames.offset(region, slot)?;
-        Some(Field { region, offset })
+        Some((self.shape.region_of_value(need.value()), slot))
     }
 
     /// Values that the forward sweep stores.
@@ -269,6 +296,16 @@ impl<'m> Plan<'m> {
             return None;
         }
         let operands = || v.operands();
+        if self.is_index(v) {
+            return matches!(need, Need::Primal(_)).then(Vec::new);
+        }
+        if let Some((Induction { start, step, unit, .. }, _)) = self.induction(v) {
+            return match need {
+                Need::Primal(_) => Some(vec![Need::Primal(start), Need::Primal(step)]),
+                Need::Shadow(_) if unit.is_some() => Some(vec![Need::Shadow(start), Need::Primal(step)]),
+                Need::Shadow(_) => None,
+            };
+        }
         match (need, v.opcode()) {
             (Need::Shadow(_), Opcode::LLVMGetElementPtr | Opcode::LLVMBitCast | Opcode::LLVMFreeze) => {
                 let indices = operands().skip(1).map(Need::Primal);
@@ -279,6 +316,14 @@ impl<'m> Plan<'m> {
         }
     }
 
+    /// Is it the counter of a loop?
+    pub fn is_index(&self, v: Value<'m>) -> bool {
+        v.is(Opcode::LLVMPHI)
+            && self
+                .counted(self.shape.region_of_value(v))
+                .is_some_and(|c| c.index == v)
+    }
+
     /// Decides where something comes from, and gives what that costs.
     fn place_at_cost(&mut self, need: Need<'m>, chain: u32) {
         let v = need.value();
@@ -286,10 +331,7 @@ impl<'m> Plan<'m> {
             return;
         }
         if let Need::Shadow(v) = need
-            && self
-                .frames
-                .offset(self.shape.region_of_value(v), Slot::Memory(v))
-                .is_some()
+            && self.frames.has(self.shape.region_of_value(v), Slot::Memory(v))
         {
             self.places.insert(need, Place::Memory);
             return;
@@ -313,7 +355,7 @@ impl<'m> Plan<'m> {
         }
         let region = self.shape.region_of_value(v);
         if let Need::Shadow(v) = need
-            && self.frames.offset(region, Slot::Memory(v)).is_some()
+            && self.frames.has(region, Slot::Memory(v))
         {
             return (0.0, false);
         }

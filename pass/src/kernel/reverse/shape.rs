@@ -3,6 +3,7 @@
 //! Region 0 is the function, every natural loop is a region. Blocks from which no `return` is reached (panics, clean-up
 //! of unwinding) have no reverse.
 
+use super::counted::Counted;
 use crate::kernel::Refusal;
 use crate::llvm::{Analyses, Block, CycleRef, Function, Opcode, Value};
 use std::collections::{HashMap, HashSet};
@@ -15,6 +16,8 @@ pub struct Region<'m> {
     pub header: Option<Block<'m>>,
     /// Number of loops around.
     pub depth: u32,
+    /// Its counter.
+    pub counted: Option<Counted<'m>>,
 }
 
 /// Blocks, regions and ways of a function.
@@ -58,7 +61,11 @@ impl<'m> Shape<'m> {
     ///
     /// # Errors
     /// If control that was caught by a handler comes back.
-    pub fn new(f: Function<'m>, analyses: &Analyses<'m>) -> Result<Self, Refusal> {
+    pub fn new(
+        f: Function<'m>,
+        analyses: &Analyses<'m>,
+        counter: impl Fn(Block<'m>) -> Option<Counted<'m>>,
+    ) -> Result<Self, Refusal> {
         let blocks = reverse_postorder(f);
         let reachable: HashSet<_> = blocks.iter().copied().collect();
         let ends = |b: &Block<'m>| b.terminator().is_some_and(|t| t.is(Opcode::LLVMRet));
@@ -93,6 +100,7 @@ impl<'m> Shape<'m> {
                 parent: 0,
                 header: None,
                 depth: 0,
+                counted: None,
             }],
             returns,
             live,
@@ -102,7 +110,7 @@ impl<'m> Shape<'m> {
         let mut known: HashMap<CycleRef<'m>, usize> = HashMap::new();
         for block in shape.blocks.clone() {
             let region = match analyses.cycle_of(block) {
-                Some(cycle) => shape.region_of_cycle(cycle, analyses, &mut known),
+                Some(cycle) => shape.region_of_cycle(cycle, analyses, &mut known, &counter),
                 None => 0,
             };
             shape.region_of.insert(block, region);
@@ -115,17 +123,20 @@ impl<'m> Shape<'m> {
         cycle: CycleRef<'m>,
         analyses: &Analyses<'m>,
         known: &mut HashMap<CycleRef<'m>, usize>,
+        counter: &impl Fn(Block<'m>) -> Option<Counted<'m>>,
     ) -> usize {
         if let Some(region) = known.get(&cycle) {
             return *region;
         }
         let parent = match analyses.cycle_parent(cycle) {
-            Some(parent) => self.region_of_cycle(parent, analyses, known),
+            Some(parent) => self.region_of_cycle(parent, analyses, known, counter),
             None => 0,
         };
+        let header = analyses.cycle_entries(cycle).first().copied();
         self.regions.push(Region {
             parent,
-            header: analyses.cycle_entries(cycle).first().copied(),
+            header,
+            counted: header.and_then(&counter),
             depth: self.regions[parent].depth + 1,
         });
         known.insert(cycle, self.regions.len() - 1);

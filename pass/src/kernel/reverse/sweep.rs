@@ -13,12 +13,15 @@
 //! An edge that went out of a loop now goes into it: the loop's current frame becomes the last one. The edge by which an
 //! iteration was entered from the one before leads to the previous frame.
 
+use super::augment::{at, element};
+use super::counted::Counted;
 use super::frame::Slot;
 use super::leaves::{UNKNOWN, inactive_shadow};
 use super::plan::{Need, Place, Plan};
+use super::shape::Region;
 use crate::kernel::Refusal;
 use crate::kernel::engine::{Derivative, Engine};
-use crate::llvm::{Block, Builder, Function, Opcode, Type, Value};
+use crate::llvm::{Block, Builder, Function, IntPredicate, Opcode, Type, Value};
 use std::collections::HashMap;
 
 /// The reverse sweep being emitted.
@@ -38,6 +41,8 @@ pub struct Sweep<'a, 'm> {
     starts: HashMap<Block<'m>, Block<'m>>,
     cotangents: HashMap<Value<'m>, Value<'m>>,
     frames: Vec<Value<'m>>,
+    /// Number of the iteration, of counted loops.
+    counters: Vec<Option<Value<'m>>>,
     region: usize,
     /// What was computed in this block.
     known: HashMap<Need<'m>, Value<'m>>,
@@ -66,6 +71,8 @@ impl<'a, 'm> Sweep<'a, 'm> {
             .iter()
             .map(|_| places.alloca(context.ptr()))
             .collect();
+        let counter = |r: &Region<'m>| r.counted.map(|_| places.alloca(context.int(64)));
+        let counters = plan.shape.regions.iter().map(counter).collect();
         let mut s = Sweep {
             plan,
             b: &b,
@@ -77,6 +84,7 @@ impl<'a, 'm> Sweep<'a, 'm> {
             starts: HashMap::new(),
             cotangents: HashMap::new(),
             frames,
+            counters,
             region: 0,
             known: HashMap::new(),
             frames_here: HashMap::new(),
@@ -109,14 +117,26 @@ impl<'a, 'm> Sweep<'a, 'm> {
         match starts.as_slice() {
             // A function that never returns is not reversed.
             [] => drop(self.b.unreachable()),
-            [start] => drop(self.b.br(*start)),
+            [start] => {
+                self.enter_regions(&self.plan.shape.path(0, self.plan.shape.region(returns[0])));
+                self.b.br(*start);
+            }
             _ => {
                 let number = self.engine.module().context().int(32);
                 self.region = 0;
                 self.forget();
                 let taken = self.load_field(0, Slot::Exit, number);
-                self.enter_regions(0, &[]);
-                self.dispatch(taken, &starts);
+                let from = self.b.block();
+                let mut ways = vec![];
+                for (r, start) in returns.clone().iter().zip(starts) {
+                    let way = self.function.append_block("return");
+                    self.b.at_end(way);
+                    self.enter_regions(&self.plan.shape.path(0, self.plan.shape.region(*r)));
+                    self.b.br(start);
+                    ways.push(way);
+                }
+                self.b.at_end(from);
+                self.dispatch(taken, &ways);
             }
         }
     }
@@ -149,9 +169,25 @@ impl<'a, 'm> Sweep<'a, 'm> {
             return Ok(());
         }
         let number = self.engine.module().context().int(32);
-        let taken = match predecessors.len() {
-            1 => None,
-            _ => Some(self.load_field(self.region, Slot::Predecessor(block), number)),
+        let counted = self
+            .plan
+            .counted(self.region)
+            .filter(|_| self.plan.shape.is_header(block));
+        let taken = match (predecessors.len(), counted) {
+            (1, _) => None,
+            (_, None) => Some(self.load_field(self.region, Slot::Predecessor(block), number)),
+            (_, Some(counted)) => {
+                // In the first iteration the loop was entered.
+                let index = self.index(self.region, counted);
+                let first = self.b.icmp(IntPredicate::LLVMIntEQ, index, index.ty().zero());
+                let entered = predecessors[0] == counted.preheader;
+                let first = if entered {
+                    self.b.xor(first, first.ty().all_ones())
+                } else {
+                    first
+                };
+                Some(self.b.zext(first, number))
+            }
         };
         let from = self.b.block();
         let mut edges = vec![];
@@ -183,9 +219,7 @@ impl<'a, 'm> Sweep<'a, 'm> {
         if let [one, zero] = [to[to.len() - 1], to[0]]
             && to.len() == 2
         {
-            let first = self
-                .b
-                .icmp(crate::llvm::IntPredicate::LLVMIntEQ, taken, taken.ty().zero());
+            let first = self.b.icmp(IntPredicate::LLVMIntEQ, taken, taken.ty().zero());
             self.b.cond_br(first, zero, one);
             return;
         }
@@ -201,33 +235,55 @@ impl<'a, 'm> Sweep<'a, 'm> {
         let (here, there) = (shape.region(block), shape.region(predecessor));
         if shape.is_header(block) && shape.within(there, here) {
             // From an iteration to the one before.
-            let pointer = self.engine.module().context().ptr();
-            let frame = self.b.load(pointer, self.frames[here]);
-            let previous = self.plan.frames.offset(here, Slot::Previous).unwrap_or(0);
-            let before = self.b.load(pointer, self.offset(frame, previous));
-            self.b.store(before, self.frames[here]);
+            match self.counters[here] {
+                Some(counter) => {
+                    let word = self.engine.module().context().int(64);
+                    let index = self.b.load(word, counter);
+                    self.b.store(self.b.add(index, word.all_ones()), counter);
+                }
+                None => {
+                    let pointer = self.engine.module().context().ptr();
+                    let before = self.load_field(here, Slot::Previous, pointer);
+                    self.b.store(before, self.frames[here]);
+                }
+            }
+            self.forget();
         }
-        let path = shape.path(here, there);
-        self.enter_regions(here, &path);
+        self.enter_regions(&shape.path(here, there));
+        self.region = here;
+        self.forget();
     }
 
-    /// Current frames of loops that are entered from behind.
-    fn enter_regions(&mut self, _from: usize, path: &[usize]) {
+    /// Current frames of loops that are entered from behind, the outermost first: those of their last iterations.
+    fn enter_regions(&mut self, path: &[usize]) {
         let pointer = self.engine.module().context().ptr();
         for region in path {
             let parent = self.plan.shape.regions[*region].parent;
-            let outer = self.b.load(pointer, self.frames[parent]);
-            let offset = self.plan.frames.offset(parent, Slot::Last(*region)).unwrap_or(0);
-            let last = self.b.load(pointer, self.offset(outer, offset));
-            self.b.store(last, self.frames[*region]);
+            self.region = parent;
+            self.forget();
+            if self.plan.frames.size(*region) > 0 {
+                let last = self.load_field(parent, Slot::Last(*region), pointer);
+                self.b.store(last, self.frames[*region]);
+            }
+            if let (Some(counter), Some(counted)) = (self.counters[*region], self.plan.counted(*region)) {
+                let count = self.count(counted);
+                self.b.store(count, counter);
+            }
         }
     }
 
-    fn offset(&self, base: Value<'m>, offset: u64) -> Value<'m> {
-        if offset == 0 {
-            return base;
+    /// How often the backedge of a counted loop was taken.
+    fn count(&mut self, counted: Counted<'m>) -> Value<'m> {
+        let unknown = counted.count.ty().zero();
+        self.primal(counted.count).unwrap_or(unknown)
+    }
+
+    /// The iteration that is reversed; of a loop that is not around here, the last.
+    fn index(&mut self, region: usize, counted: Counted<'m>) -> Value<'m> {
+        match self.counters[region] {
+            Some(counter) if self.plan.shape.within(self.region, region) => self.b.load(counted.index.ty(), counter),
+            _ => self.count(counted),
         }
-        self.b.offset(base, self.engine.module().context().int(64).int(offset))
     }
 
     /// The frame of a region: the current one, or of a loop that is not around here the last.
@@ -240,9 +296,7 @@ impl<'a, 'm> Sweep<'a, 'm> {
             self.b.load(pointer, self.frames[region])
         } else {
             let parent = self.plan.shape.regions[region].parent;
-            let outer = self.frame(parent);
-            let offset = self.plan.frames.offset(parent, Slot::Last(region)).unwrap_or(0);
-            self.b.load(pointer, self.offset(outer, offset))
+            self.load_field(parent, Slot::Last(region), pointer)
         };
         self.frames_here.insert(region, frame);
         frame
@@ -250,9 +304,17 @@ impl<'a, 'm> Sweep<'a, 'm> {
 
     /// Address of a field.
     pub fn field(&mut self, region: usize, slot: Slot<'m>) -> Option<Value<'m>> {
-        let offset = self.plan.frames.offset(region, slot)?;
+        let place = self.plan.frames.place(region, slot)?;
         let frame = self.frame(region);
-        Some(self.offset(frame, offset))
+        Some(match self.plan.counted(region) {
+            Some(counted) => {
+                let count = self.count(counted);
+                let trips = self.b.add(count, count.ty().int(1));
+                let index = self.index(region, counted);
+                element(self.b, frame, place, trips, index)
+            }
+            None => at(self.b, frame, place.0),
+        })
     }
 
     fn load_field(&mut self, region: usize, slot: Slot<'m>, ty: Type<'m>) -> Value<'m> {
@@ -294,9 +356,8 @@ impl<'a, 'm> Sweep<'a, 'm> {
         let value = match self.plan.place(need) {
             Some(Place::Recompute) => self.recompute(need)?,
             Some(place) => {
-                let field = self.plan.field(need).ok_or_else(|| self.unforeseen(v))?;
-                let frame = self.frame(field.region);
-                let at = self.offset(frame, field.offset);
+                let (region, slot) = self.plan.field(need).ok_or_else(|| self.unforeseen(v))?;
+                let at = self.field(region, slot).ok_or_else(|| self.unforeseen(v))?;
                 match place {
                     Place::Memory => at,
                     _ => {
@@ -318,6 +379,21 @@ impl<'a, 'm> Sweep<'a, 'm> {
 
     fn recompute(&mut self, need: Need<'m>) -> Result<Value<'m>, Refusal> {
         let v = need.value();
+        if self.plan.is_index(v) {
+            let region = self.plan.shape.region_of_value(v);
+            let counted = self.plan.counted(region).ok_or_else(|| self.unforeseen(v))?;
+            return Ok(self.index(region, counted));
+        }
+        if let Some((induction, region)) = self.plan.induction(v) {
+            let counted = self.plan.counted(region).ok_or_else(|| self.unforeseen(v))?;
+            let start = match need {
+                Need::Primal(_) => self.primal(induction.start)?,
+                Need::Shadow(_) => self.shadow(induction.start)?,
+            };
+            let step = self.primal(induction.step)?;
+            let index = self.index(region, counted);
+            return Ok(induction.at(self.b, index, start, step));
+        }
         let mut operands = vec![];
         for (k, x) in v.operands().enumerate() {
             operands.push(match need {
