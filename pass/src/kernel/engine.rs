@@ -1,7 +1,7 @@
 //! The engine: every derivative once, however many calls ask for it, recursion included.
 
-use super::Refusal;
 use super::analysis::Content;
+use super::analysis::activity::{Activity, Ask};
 use super::analysis::words::Words;
 use super::reverse::augment::Augment;
 use super::reverse::construct::{Argument, Signature};
@@ -11,6 +11,7 @@ use super::reverse::leaves::{Carries, UNKNOWN, inactive_shadow};
 use super::reverse::plan::Plan;
 use super::reverse::shape;
 use super::reverse::sweep::Sweep;
+use super::{DiffRequest, Refusal};
 use crate::llvm::{Analyses, Block, Function, Linkage, Mod, Type, Value};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -46,6 +47,7 @@ pub struct Engine<'m> {
     analyses: &'m Analyses<'m>,
     content: Rc<Content<'m, 'm>>,
     words: Rc<Words<'m>>,
+    activity: Rc<Activity<'m>>,
     counted: HashMap<Block<'m>, Counted<'m>>,
     derivatives: Vec<Derivative<'m>>,
     by_signature: HashMap<Signature<'m>, Result<usize, Vec<Refusal>>>,
@@ -53,21 +55,30 @@ pub struct Engine<'m> {
 }
 
 impl<'m> Engine<'m> {
-    /// An engine for a module, to which it adds the support functions. `roots` are called from outside.
+    /// An engine for a module, to which it adds the support functions. `requests` say what is differentiated.
     ///
     /// # Errors
     /// If LLVM rejects these.
-    pub fn new(module: Mod<'m>, analyses: &'m Analyses<'m>, roots: &[Function<'m>]) -> Result<Self, Refusal> {
+    pub fn new(module: Mod<'m>, analyses: &'m Analyses<'m>, requests: &[DiffRequest<'m>]) -> Result<Self, Refusal> {
         let failed = |e: String| Refusal::of("cotangent", e, "please report this");
         super::support::link(module).map_err(failed)?;
         let counted = normalize(module, analyses).map_err(failed)?;
-        let content = Content::new(module, analyses, roots);
+        let roots: Vec<_> = requests.iter().map(|r| r.function).collect();
+        let content = Content::new(module, analyses, &roots);
         let words = Words::new(&content);
+        let ask = |r: &DiffRequest<'m>| Ask {
+            function: r.function,
+            arguments: r.arguments.clone(),
+            result: r.result_active,
+        };
+        let asks: Vec<_> = requests.iter().map(ask).collect();
+        let activity = Activity::new(module, &content, &words, &asks);
         Ok(Self {
             module,
             analyses,
             content: Rc::new(content),
             words: Rc::new(words),
+            activity: Rc::new(activity),
             counted,
             derivatives: vec![],
             by_signature: HashMap::new(),
@@ -83,6 +94,11 @@ impl<'m> Engine<'m> {
     /// The counter of the loop with that header, if it has one.
     pub fn counted(&self, header: Block<'m>) -> Option<Counted<'m>> {
         self.counted.get(&header).copied()
+    }
+
+    /// What has a part in derivatives.
+    pub fn activity(&self) -> Rc<Activity<'m>> {
+        self.activity.clone()
     }
 
     /// What integers hold.
@@ -245,6 +261,7 @@ fn normalize<'m>(module: Mod<'m>, analyses: &Analyses<'m>) -> Result<HashMap<Blo
         for attribute in ["optnone", "noinline"] {
             f.remove_attribute(attribute);
         }
+        super::reverse::byvalue::copy_arguments(f);
         super::reverse::edges::split_invokes(f);
         analyses.forget(f);
         if shape::is_irreducible(f, analyses) {

@@ -15,8 +15,7 @@ pub fn differentiate<'m>(module: Mod<'m>, requests: &[DiffRequest<'m>]) -> Resul
 }
 
 fn answer<'m>(module: Mod<'m>, requests: &[DiffRequest<'m>], analyses: &'m Analyses<'m>) -> Result<(), Vec<Refusal>> {
-    let roots: Vec<_> = requests.iter().map(|r| r.function).collect();
-    let mut engine = Engine::new(module, analyses, &roots).map_err(|r| vec![r])?;
+    let mut engine = Engine::new(module, analyses, requests).map_err(|r| vec![r])?;
     let mut refusals: Vec<Refusal> = vec![];
     let mut fresh = true;
     for (k, nested) in order(requests).map_err(|r| vec![r])? {
@@ -26,7 +25,7 @@ fn answer<'m>(module: Mod<'m>, requests: &[DiffRequest<'m>], analyses: &'m Analy
             let failed = |e: String| vec![Refusal::of(&requests[k].function.name(), e, "please report this")];
             module.run_passes(NESTED).map_err(failed)?;
             analyses.forget_all();
-            engine = Engine::new(module, analyses, &roots).map_err(|r| vec![r])?;
+            engine = Engine::new(module, analyses, requests).map_err(|r| vec![r])?;
             fresh = true;
         }
         match root::emit(&mut engine, &requests[k]) {

@@ -8,7 +8,7 @@
 
 use super::engine::Engine;
 use super::reverse::construct::{Argument, Signature};
-use super::reverse::leaves::{Carries, carries};
+use super::reverse::leaves::{Carries, carries, positive};
 use super::reverse::plan::Target;
 use super::{Activity, DiffRequest, Mode, Refusal};
 use crate::llvm::{Builder, Function, Linkage, Type, Value};
@@ -31,7 +31,9 @@ pub fn emit<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
 
 fn signature<'m>(request: &DiffRequest<'m>) -> Signature<'m> {
     let ty = request.function.ty();
-    let argument = |(t, activity): (&Type<'m>, &Activity)| {
+    let combined = request.mode == Mode::Combined;
+    let argument = |(k, (t, activity)): (usize, (&Type<'m>, &Activity))| {
+        let says = |name| request.function.param_attribute(k as u32, name).is_some();
         let Carries { pointers, floats } = carries(*t);
         let shadow = pointers && matches!(activity, Activity::Dup | Activity::DupNoNeed);
         Argument {
@@ -42,12 +44,20 @@ fn signature<'m>(request: &DiffRequest<'m>) -> Signature<'m> {
                 (true, false) => Target::Unknown,
                 _ => Target::Inactive,
             },
+            // Derivatives write to shadows; what else writes is the primal, which does not.
+            stable: combined && says("noalias") && (says("readonly") || says("readnone")),
         }
     };
     let result = carries(ty.result());
     Signature {
         function: request.function,
-        arguments: ty.params().iter().zip(&request.arguments).map(argument).collect(),
+        arguments: ty
+            .params()
+            .iter()
+            .zip(&request.arguments)
+            .enumerate()
+            .map(argument)
+            .collect(),
         result: Carries {
             // A split derivative gives the shadow of its result.
             pointers: result.pointers && matches!(request.mode, Mode::Augmented | Mode::Reverse),
@@ -142,10 +152,25 @@ fn open<'m>(
     let (mut primals, mut shadows) = (vec![], vec![]);
     let mut own = function.params().into_iter();
     for (activity, argument) in request.arguments.iter().zip(&signature.arguments) {
-        primals.extend(own.next());
+        let primal = own.next();
+        // The shadow of memory that is reached through one argument is reached through its shadow.
+        let alone = |p: Value<'m>| {
+            request
+                .function
+                .param_attribute(primals.len() as u32, "noalias")
+                .is_some()
+                .then_some(p)
+        };
+        let mut unaliased: Vec<_> = primal.and_then(alone).into_iter().collect();
+        primals.extend(primal);
         if is_dup(*activity) {
             let shadow = own.next();
+            unaliased.extend(shadow.filter(|_| !unaliased.is_empty()));
             shadows.extend(shadow.filter(|_| argument.shadow));
+        }
+        for p in unaliased {
+            let at = function.params().iter().position(|q| *q == p).unwrap_or(0);
+            function.add_param_attribute(at as u32, "noalias");
         }
     }
     Ok(Entry {
@@ -224,8 +249,8 @@ fn combined<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
     let mut parts: Vec<_> = primal.map(|_| y).into_iter().collect();
     match given.len() - parts.len() {
         0 => {}
-        1 => parts.push(cotangent),
-        n => parts.extend((0..n).map(|k| b.extract(cotangent, k as u32))),
+        1 => parts.push(positive(&b, cotangent)),
+        n => parts.extend((0..n).map(|k| positive(&b, b.extract(cotangent, k as u32)))),
     }
     give(&b, ty, &parts);
     Ok(())
@@ -277,7 +302,7 @@ fn reverse<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<(),
     let b = Builder::new(engine.module().context());
     b.at_end(f.append_block("entry"));
     let cotangents = b.call(d.reverse, &f.params());
-    b.ret(Some(cotangents).filter(|c| !c.ty().is_void()));
+    b.ret(Some(cotangents).filter(|c| !c.ty().is_void()).map(|c| positive(&b, c)));
     Ok(())
 }
 

@@ -333,6 +333,9 @@ impl<'a, 'm> Augment<'a, 'm> {
         if v.is_constant() {
             return Ok(self.engine.shadow_of_constant(v));
         }
+        if !self.plan.needs_shadow(v) {
+            return Ok(inactive_shadow(v.ty(), UNKNOWN));
+        }
         if v.is_instruction() {
             return Err(Refusal::at(
                 v,

@@ -29,9 +29,14 @@ pub(super) fn classify<'m>(
     if let Some(rule) = rule_of(i) {
         return super::arithmetic::classify(i, rule, plan);
     }
+    if plan.activity.is_inactive_call(i) {
+        return Ok(Construct::Passive);
+    }
     let construct = match kind_of(i, engine).map_err(|r| vec![r])? {
         Callee::Inactive => Construct::Passive,
-        Callee::Move => Construct::Move,
+        Callee::Move if plan.needs_shadow(i) => Construct::Move,
+        Callee::Move => Construct::Passive,
+        Callee::Copy | Callee::Fill if !plan.activity.writes(i) => Construct::Passive,
         Callee::Copy | Callee::Fill => {
             super::copy::classify(i, plan).map_err(|r| vec![r])?;
             if i.operand(1).ty().is_pointer() {
@@ -40,11 +45,15 @@ pub(super) fn classify<'m>(
                 Construct::Fill
             }
         }
+        Callee::Allocate(..) | Callee::Reallocate(..) if !plan.needs_shadow(i) => Construct::Passive,
         Callee::Allocate(bytes, count) => Construct::Allocate(bytes, count),
         Callee::Reallocate(block, bytes, count) => Construct::Reallocate(block, bytes, count),
         Callee::Defined(function) => {
             let arguments: Vec<_> = i.arguments().into_iter().map(|x| argument(x, plan)).collect();
-            let result = plan.carries(i);
+            let result = Carries {
+                pointers: plan.needs_shadow(i),
+                floats: plan.active(i),
+            };
             if !result.any() && arguments.iter().all(|a| !a.shadow && !a.cotangent) {
                 return Ok(Construct::Passive);
             }
@@ -71,13 +80,14 @@ fn argument<'m>(x: Value<'m>, plan: &mut Plan<'m>) -> Argument {
     let Carries { pointers, .. } = plan.carries(x);
     let target = match (pointers, x.ty().is_pointer()) {
         (true, true) => plan.target(x),
-        (true, false) => Target::Unknown,
+        (true, false) if plan.needs_shadow(x) => Target::Unknown,
         _ => Target::Inactive,
     };
     Argument {
         shadow: pointers && target != Target::Inactive,
         cotangent: plan.active(x),
         target,
+        stable: x.ty().is_pointer() && plan.is_stable_memory(x),
     }
 }
 
@@ -88,6 +98,7 @@ fn plain_argument<'m>(x: Value<'m>, plan: &Plan<'m>) -> Argument {
         shadow: pointers,
         cotangent: floats,
         target: Target::Unknown,
+        stable: false,
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Argument {
     pub cotangent: bool,
     /// Where the shadow is known to point.
     pub target: Target,
+    /// Nothing writes to the memory behind it, from the call on until the reverse is done with it.
+    pub stable: bool,
 }
 
 impl<'m> Signature<'m> {
@@ -83,12 +85,13 @@ impl<'m> Construct<'m> {
     /// If it has no derivative.
     pub fn of(i: Value<'m>, plan: &mut Plan<'m>, engine: &mut Engine<'m>) -> Result<Self, Vec<Refusal>> {
         use Opcode::*;
-        let moved = |plan: &Plan<'m>| match plan.carries(i).any() {
+        let moved = |plan: &Plan<'m>| match plan.active(i) || plan.needs_shadow(i) {
             true => Self::Move,
             false => Self::Passive,
         };
         Ok(match i.opcode() {
-            LLVMAlloca => Self::Alloca,
+            LLVMAlloca if plan.needs_shadow(i) => Self::Alloca,
+            LLVMAlloca => Self::Passive,
             LLVMLoad | LLVMStore => return memory::classify(i, plan),
             LLVMRet => Self::Return,
             LLVMCall | LLVMInvoke => return call::classify(i, plan, engine),

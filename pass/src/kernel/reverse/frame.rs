@@ -14,8 +14,6 @@ pub enum Slot<'m> {
     Memory(Value<'m>),
     /// Frame of a call, or the address of it.
     Callee(Value<'m>),
-    /// Shadow memory of an argument that a call passes as a copy.
-    ByValue(Value<'m>, u32),
     /// Which words a copy found to be pointers.
     Mask(Value<'m>),
     /// Which predecessor a block was entered from.

@@ -83,6 +83,32 @@ pub fn inactive_shadow<'m>(ty: Type<'m>, tag: u64) -> Value<'m> {
     ty.aggregate(&parts)
 }
 
+/// The zero that nothing is changed by when it is added to: floats are negative, so that LLVM sees that `zero + x` is
+/// `x`.
+pub fn neutral<'m>(ty: Type<'m>) -> Value<'m> {
+    if ty.scalar().is_float() {
+        return ty.real(-0.0);
+    }
+    if !ty.is_struct() && !ty.is_array() || !carries(ty).floats {
+        return ty.zero();
+    }
+    let parts: Vec<_> = ty.parts().into_iter().map(neutral).collect();
+    ty.aggregate(&parts)
+}
+
+/// The cotangent without negative zeros, for those who asked.
+pub fn positive<'m>(b: &Builder<'m>, x: Value<'m>) -> Value<'m> {
+    let ty = x.ty();
+    if ty.scalar().is_float() {
+        return b.fadd(x, ty.zero());
+    }
+    if !ty.is_struct() && !ty.is_array() || !carries(ty).floats {
+        return x;
+    }
+    let parts = ty.parts().len() as u32;
+    (0..parts).fold(x, |all, k| b.insert_value(all, positive(b, b.extract(x, k)), k))
+}
+
 impl<'m> Leaves<'_, 'm> {
     /// What a value of the type carries.
     pub fn carries(self, ty: Type<'m>) -> Carries {

@@ -73,6 +73,9 @@ fn is_undecided<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
 pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<Construct<'m>, Vec<Refusal>> {
     let target = plan.target(access(i).0);
     let load = i.is(Opcode::LLVMLoad);
+    if load && !plan.active(i) && !plan.needs_shadow(i) || !load && !plan.activity.writes(i) {
+        return Ok(Construct::Passive);
+    }
     let carried = plan.carries(moved(i));
     if target != Target::Inactive && is_undecided(i, plan) {
         let help = "copy the values by their type, or write the union so that each member is read as it was written";
@@ -91,7 +94,10 @@ pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<Construc
 
 pub(super) fn needs<'m>(i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
     let (address, _) = access(i);
-    let floats = plan.carries(moved(i)).floats || i.is(Opcode::LLVMStore) && there(i, plan).floats;
+    let floats = match i.is(Opcode::LLVMLoad) {
+        true => plan.active(i),
+        false => plan.carries(moved(i)).floats || there(i, plan).floats,
+    };
     if floats && plan.known_target(address) != Target::Inactive {
         return vec![Need::Shadow(address)];
     }
@@ -138,7 +144,7 @@ fn or_aside<'m>(a: &Augment<'_, 'm>, known: Target, shadow: Value<'m>, aside: im
 }
 
 pub(super) fn forward_load<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<(), Refusal> {
-    if !a.plan.carries(i).pointers {
+    if !a.plan.needs_shadow(i) {
         return Ok(());
     }
     let (address, ty) = access(i);
@@ -171,7 +177,7 @@ pub(super) fn forward_store<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result
 }
 
 pub(super) fn reverse_load<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(), Refusal> {
-    if !s.plan.carries(i).floats {
+    if !s.plan.active(i) {
         return Ok(());
     }
     let cotangent = s.take(i);

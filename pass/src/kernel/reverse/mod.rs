@@ -6,6 +6,7 @@
 pub mod alloc;
 pub mod arithmetic;
 pub mod augment;
+pub mod byvalue;
 pub mod call;
 pub mod construct;
 pub mod copy;

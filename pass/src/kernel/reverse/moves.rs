@@ -6,6 +6,7 @@
 //! A `phi` goes back along the edge that was taken: see `sweep.rs`.
 
 use super::augment::Augment;
+use super::leaves::positive;
 use super::plan::{Need, Plan};
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
@@ -22,7 +23,7 @@ pub(super) fn needs<'m>(i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
 }
 
 pub(super) fn forward<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<(), Refusal> {
-    if !a.plan.carries(i).pointers {
+    if !a.plan.needs_shadow(i) {
         return Ok(());
     }
     if i.is(Opcode::LLVMPHI) {
@@ -119,7 +120,8 @@ pub(super) fn reverse<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(), Ref
             }
         }
         Opcode::LLVMBitCast => {
-            let back = s.b.bitcast(cotangent, i.operand(0).ty());
+            // As bits, a negative zero would be something.
+            let back = s.b.bitcast(positive(s.b, cotangent), i.operand(0).ty());
             s.accumulate(i.operand(0), back);
         }
         _ => s.accumulate(i.operand(0), cotangent),

@@ -9,6 +9,7 @@ use super::frame::{Frames, Slot};
 use super::leaves::{Carries, Leaves};
 use super::shape::{Region, Shape};
 use crate::kernel::analysis::Content;
+use crate::kernel::analysis::activity::Activity;
 use crate::kernel::analysis::words::Words;
 use crate::kernel::{Refusal, engine::Engine};
 use crate::llvm::{Block, Function, Mod, Opcode, Value};
@@ -71,6 +72,8 @@ pub struct Plan<'m> {
     targets: HashMap<Value<'m>, Target>,
     boxed: HashSet<Value<'m>>,
     words: Rc<Words<'m>>,
+    /// What has a part in derivatives.
+    pub activity: Rc<Activity<'m>>,
     /// What memory holds.
     pub content: Rc<Content<'m, 'm>>,
     module: Mod<'m>,
@@ -101,6 +104,7 @@ impl<'m> Plan<'m> {
             targets: HashMap::new(),
             boxed: HashSet::new(),
             words: engine.words(),
+            activity: engine.activity(),
             content: engine.content(),
         };
         let live: Vec<_> = plan
@@ -203,10 +207,18 @@ impl<'m> Plan<'m> {
 
     /// May the value depend on what is differentiated, so that it has a cotangent?
     pub fn active(&self, v: Value<'m>) -> bool {
+        if v.is_constant() || !self.activity.is_active(v) {
+            return false;
+        }
         if v.is_argument() {
             return self.signature.argument_of(v).is_some_and(|a| a.cotangent);
         }
         v.is_instruction() && self.carries(v).floats
+    }
+
+    /// Must the value have a shadow?
+    pub fn needs_shadow(&self, v: Value<'m>) -> bool {
+        !v.is_constant() && self.activity.needs_shadow(v) && self.carries(v).pointers
     }
 
     /// Is it known where the shadow of a pointer points?
@@ -222,7 +234,7 @@ impl<'m> Plan<'m> {
     }
 
     fn find_target(&mut self, v: Value<'m>) -> Target {
-        if v.is_constant() {
+        if v.is_constant() || !self.activity.needs_shadow(v) {
             return Target::Inactive;
         }
         if v.is_argument() {
@@ -259,7 +271,7 @@ impl<'m> Plan<'m> {
     pub fn known_target(&self, v: Value<'m>) -> Target {
         match self.targets.get(&v) {
             Some(target) => *target,
-            None if v.is_constant() => Target::Inactive,
+            None if v.is_constant() || !self.activity.needs_shadow(v) => Target::Inactive,
             None => Target::Unknown,
         }
     }
@@ -307,6 +319,7 @@ impl<'m> Plan<'m> {
             };
         }
         match (need, v.opcode()) {
+            (Need::Primal(_), Opcode::LLVMLoad) if self.is_stable(v) => Some(vec![Need::Primal(v.operand(0))]),
             (Need::Shadow(_), Opcode::LLVMGetElementPtr | Opcode::LLVMBitCast | Opcode::LLVMFreeze) => {
                 let indices = operands().skip(1).map(Need::Primal);
                 Some(std::iter::once(Need::Shadow(v.operand(0))).chain(indices).collect())
@@ -314,6 +327,23 @@ impl<'m> Plan<'m> {
             (Need::Primal(_), op) if is_cheap(op) => Some(operands().map(Need::Primal).collect()),
             _ => None,
         }
+    }
+
+    /// Reads the load what is still there in the reverse?
+    fn is_stable(&self, load: Value<'m>) -> bool {
+        if load.is_volatile() || load.is_atomic() {
+            return false;
+        }
+        self.is_stable_memory(load.operand(0))
+    }
+
+    /// Does nothing write where the pointer leads, from the call on until its reverse is done?
+    pub fn is_stable_memory(&self, pointer: Value<'m>) -> bool {
+        let object = pointer.underlying_object();
+        if object.is_global() {
+            return object.is_global_constant();
+        }
+        object.is_argument() && self.signature.argument_of(object).is_some_and(|a| a.stable)
     }
 
     /// Is it the counter of a loop?

@@ -16,7 +16,7 @@
 use super::augment::{at, element};
 use super::counted::Counted;
 use super::frame::Slot;
-use super::leaves::{UNKNOWN, inactive_shadow};
+use super::leaves::{UNKNOWN, inactive_shadow, neutral};
 use super::plan::{Need, Place, Plan};
 use super::shape::Region;
 use crate::kernel::Refusal;
@@ -415,7 +415,7 @@ impl<'a, 'm> Sweep<'a, 'm> {
             return *place;
         }
         let place = self.places.alloca(v.ty());
-        self.places.store(v.ty().zero(), place);
+        self.places.store(neutral(v.ty()), place);
         self.cotangents.insert(v, place);
         place
     }
@@ -424,7 +424,7 @@ impl<'a, 'm> Sweep<'a, 'm> {
     pub fn take(&mut self, v: Value<'m>) -> Value<'m> {
         let place = self.cotangent_place(v);
         let cotangent = self.b.load(v.ty(), place);
-        self.b.store(v.ty().zero(), place);
+        self.b.store(neutral(v.ty()), place);
         cotangent
     }
 

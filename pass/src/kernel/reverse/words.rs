@@ -55,7 +55,7 @@ fn sign(i: Value<'_>) -> Option<Sign> {
 pub(super) fn classify<'m>(i: Value<'m>, plan: &Plan<'m>) -> Result<Construct<'m>, Vec<Refusal>> {
     use Opcode::*;
     let carries = plan.carries(i);
-    if !carries.any() {
+    if !plan.active(i) && !plan.needs_shadow(i) {
         return Ok(Construct::Passive);
     }
     let moves = match i.opcode() {

@@ -196,7 +196,7 @@ entry:
 
 @cotangent.says.no.derivative = private unnamed_addr constant [63 x i8] c"cotangent: a function without a derivative was called indirect\00"
 
-attributes #0 = { nounwind allockind("alloc,uninitialized") allocsize(1) "alloc-family"="cotangent" }
+attributes #0 = { noinline nounwind allockind("alloc,uninitialized") allocsize(1) "alloc-family"="cotangent" }
 attributes #1 = { noinline cold nounwind }
 attributes #2 = { nounwind "cotangent-inactive" }
 attributes #3 = { nounwind }
