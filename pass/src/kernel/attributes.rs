@@ -16,3 +16,6 @@ pub const REVERSE_RULE: &str = "cotangent-reverse-rule";
 pub const TANGENT_RULE: &str = "cotangent-tangent-rule";
 /// All of these whose value names another function of the module.
 pub const RULES: [&str; 3] = [FORWARD_RULE, REVERSE_RULE, TANGENT_RULE];
+
+/// The runtime's functions that call a function with a rule: rule, addresses of the arguments, place for the result.
+pub const RUNTIME_RULES: [&str; 2] = ["cotangent_custom_vjp", "cotangent_custom_jvp"];

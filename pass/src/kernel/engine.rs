@@ -11,6 +11,7 @@ use super::reverse::leaves::{Carries, UNKNOWN, inactive_shadow};
 use super::reverse::plan::Plan;
 use super::reverse::shape;
 use super::reverse::sweep::Sweep;
+use super::rules::body_of;
 use super::{DiffRequest, Refusal};
 use crate::llvm::{Analyses, Block, Function, Linkage, Mod, Type, Value};
 use std::collections::HashMap;
@@ -224,24 +225,29 @@ impl<'m> Engine<'m> {
         ty: Type<'m>,
         arguments: Vec<Argument>,
         result: Carries,
+        frozen: bool,
     ) -> Result<usize, Vec<Refusal>> {
-        if let Some(at) = self.dispatches.iter().position(|d| d.serves(ty, &arguments, result)) {
+        let serves = |d: &Dispatch<'m>| d.serves(ty, &arguments, result, frozen);
+        if let Some(at) = self.dispatches.iter().position(serves) {
             return Ok(at);
         }
-        let dispatch = Dispatch::declare(self.module, ty, arguments, result);
+        let dispatch = Dispatch::declare(self.module, ty, arguments, result, frozen);
         let signature = dispatch.signature.clone();
         self.dispatches.push(dispatch);
         let at = self.dispatches.len() - 1;
-        let taken = |f: &Function<'m>| f.ty() == ty && !f.is_declaration() && f.is_address_taken();
+        let taken = |f: &Function<'m>| f.ty() == ty && f.is_address_taken();
         let candidates: Vec<_> = self.module.functions().filter(taken).collect();
         let mut cases = vec![];
-        for function in candidates {
+        for pointer in candidates {
+            let declared = pointer.is_declaration();
+            let function = if declared { body_of(pointer) } else { Some(pointer) };
+            let Some(function) = function else { continue };
             let signature = Signature {
                 function,
                 ..signature.clone()
             };
             if let Ok(id) = self.derive(signature) {
-                cases.push((function, id));
+                cases.push((pointer, id));
             }
         }
         self.dispatches[at].emit(self, &cases);

@@ -63,6 +63,7 @@ fn signature<'m>(request: &DiffRequest<'m>) -> Signature<'m> {
             pointers: result.pointers && matches!(request.mode, Mode::Augmented | Mode::Reverse),
             floats: result.floats && request.result_active,
         },
+        frozen: false,
     }
 }
 

@@ -10,8 +10,6 @@ use crate::kernel::Refusal;
 use crate::kernel::attributes as a;
 use crate::llvm::{Function, Opcode, Type, Value};
 
-/// The runtime's functions that call a function with a rule: rule, addresses of the arguments, place for the result.
-const RUST: [&str; 2] = ["cotangent_custom_jvp", "cotangent_custom_vjp"];
 /// Where the address of the tangent function stands, from the end of a rule.
 const TANGENT_FROM_END: u64 = 8;
 
@@ -25,7 +23,7 @@ pub(super) fn replace<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) -> Result<boo
     if s.signature.frozen {
         return Ok(false);
     }
-    if RUST.contains(&callee.name().as_str()) {
+    if a::RUNTIME_RULES.contains(&callee.name().as_str()) {
         return of_runtime(s, i).map(|()| true).map_err(|r| vec![r]);
     }
     if let Some(rule) = callee.string_attribute(a::TANGENT_RULE) {

@@ -13,6 +13,7 @@ use super::leaves::{Carries, carries};
 use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
+use crate::kernel::attributes::INACTIVE;
 use crate::kernel::callee::{Callee, classify as kind_of};
 use crate::kernel::engine::Engine;
 use crate::kernel::rules::rule_of;
@@ -23,16 +24,32 @@ pub(super) fn classify<'m>(
     plan: &mut Plan<'m>,
     engine: &mut Engine<'m>,
 ) -> Result<Construct<'m>, Vec<Refusal>> {
-    if let Some(construct) = super::custom::classify(i, plan).map_err(|r| vec![r])? {
+    let mut frozen = plan.signature.frozen;
+    if !frozen && let Some(construct) = super::custom::classify(i, plan).map_err(|r| vec![r])? {
         return Ok(construct);
     }
     if let Some(rule) = rule_of(i) {
         return super::arithmetic::classify(i, rule, plan);
     }
-    if plan.activity.is_inactive_call(i) {
+    let mut kind = kind_of(i, engine);
+    if let Some(function) = i
+        .callee()
+        .filter(|f| f.string_attribute(INACTIVE).is_some() && !f.is_declaration())
+    {
+        (frozen, kind) = (true, Ok(Callee::Defined(function)));
+    }
+    if !frozen && plan.activity.is_inactive_call(i) {
         return Ok(Construct::Passive);
     }
-    let construct = match kind_of(i, engine).map_err(|r| vec![r])? {
+    if frozen && kind.is_err() {
+        // What nobody knows is constant where everything is.
+        return Ok(Construct::Passive);
+    }
+    let carried = |plan: &Plan<'m>| Carries {
+        pointers: plan.needs_shadow(i),
+        floats: plan.active(i) && !frozen,
+    };
+    let construct = match kind.map_err(|r| vec![r])? {
         Callee::Inactive => Construct::Passive,
         Callee::Move if plan.needs_shadow(i) => Construct::Move,
         Callee::Move => Construct::Passive,
@@ -49,11 +66,9 @@ pub(super) fn classify<'m>(
         Callee::Allocate(bytes, count) => Construct::Allocate(bytes, count),
         Callee::Reallocate(block, bytes, count) => Construct::Reallocate(block, bytes, count),
         Callee::Defined(function) => {
-            let arguments: Vec<_> = i.arguments().into_iter().map(|x| argument(x, plan)).collect();
-            let result = Carries {
-                pointers: plan.needs_shadow(i),
-                floats: plan.active(i),
-            };
+            let arguments = i.arguments().into_iter().map(|x| argument(x, plan).frozen_if(frozen));
+            let arguments: Vec<_> = arguments.collect();
+            let result = carried(plan);
             if !result.any() && arguments.iter().all(|a| !a.shadow && !a.cotangent) {
                 return Ok(Construct::Passive);
             }
@@ -61,15 +76,24 @@ pub(super) fn classify<'m>(
                 function,
                 arguments,
                 result,
+                frozen,
             })?)
         }
         Callee::Pointer => {
-            let arguments: Vec<_> = i.arguments().into_iter().map(|x| plain_argument(x, plan)).collect();
-            let result = plan.carries(i);
+            let arguments = i
+                .arguments()
+                .into_iter()
+                .map(|x| plain_argument(x, plan).frozen_if(frozen));
+            let arguments: Vec<_> = arguments.collect();
+            let all = plan.carries(i);
+            let result = Carries {
+                floats: all.floats && !frozen,
+                ..all
+            };
             if !result.any() && arguments.iter().all(|a| !a.shadow && !a.cotangent) {
                 return Ok(Construct::Passive);
             }
-            Construct::Indirect(engine.dispatcher(i.called_type(), arguments, result)?)
+            Construct::Indirect(engine.dispatcher(i.called_type(), arguments, result, frozen)?)
         }
     };
     Ok(construct)

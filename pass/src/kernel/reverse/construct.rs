@@ -20,6 +20,9 @@ pub struct Signature<'m> {
     pub arguments: Vec<Argument>,
     /// What the caller wants of the result: its shadow (`pointers`), and to pass its cotangent (`floats`).
     pub result: Carries,
+    /// Are all floats constant, whatever the arguments are? So it is in a function that is marked inactive: what it writes
+    /// is constant, and pointers keep their shadows.
+    pub frozen: bool,
 }
 
 /// An argument of a derivative.
@@ -33,6 +36,16 @@ pub struct Argument {
     pub target: Target,
     /// Nothing writes to the memory behind it, from the call on until the reverse is done with it.
     pub stable: bool,
+}
+
+impl Argument {
+    /// The same without a cotangent, for a call of which all floats are constant.
+    pub fn frozen_if(self, frozen: bool) -> Self {
+        Self {
+            cotangent: self.cotangent && !frozen,
+            ..self
+        }
+    }
 }
 
 impl<'m> Signature<'m> {

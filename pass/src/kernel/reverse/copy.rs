@@ -210,7 +210,7 @@ pub(super) fn reverse_copy<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<()
     if to_target == Target::Inactive || !held(&holds).floats {
         return Ok(());
     }
-    if from_target == Target::Inactive {
+    if from_target == Target::Inactive || s.plan.signature.frozen {
         return reverse_fill(i, s);
     }
     let word = s.engine.module().context().int(64);

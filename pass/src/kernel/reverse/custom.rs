@@ -19,9 +19,6 @@ use crate::kernel::Refusal;
 use crate::kernel::attributes as a;
 use crate::llvm::{Function, Opcode, Type, Value};
 
-/// The runtime's functions that call a function with a rule: rule, addresses of the arguments, place for the result.
-const WITH_REVERSE: &str = "cotangent_custom_vjp";
-const WITH_TANGENT: &str = "cotangent_custom_jvp";
 /// Where the addresses of the two halves stand, from the end of a rule.
 const AUGMENT_FROM_END: u64 = 24;
 const REVERSE_FROM_END: u64 = 16;
@@ -49,8 +46,8 @@ pub enum Rule<'m> {
 pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<Option<Construct<'m>>, Refusal> {
     let Some(callee) = i.callee() else { return Ok(None) };
     let name = callee.name();
-    let rule = if name == WITH_REVERSE || name == WITH_TANGENT {
-        of_runtime(i, plan, name == WITH_REVERSE)?
+    let rule = if a::RUNTIME_RULES.contains(&name.as_str()) {
+        of_runtime(i, plan)?
     } else if let (Some(forward), Some(reverse)) = (
         callee.string_attribute(a::FORWARD_RULE),
         callee.string_attribute(a::REVERSE_RULE),
@@ -68,7 +65,7 @@ pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<Option<C
     Ok(Some(Construct::Rule(rule)))
 }
 
-fn of_runtime<'m>(i: Value<'m>, plan: &Plan<'m>, has_reverse: bool) -> Result<Rule<'m>, Refusal> {
+fn of_runtime<'m>(i: Value<'m>, plan: &Plan<'m>) -> Result<Rule<'m>, Refusal> {
     let rule = i.operand(0);
     let size = rule.is_global().then(|| plan.module().size(rule.value_type()));
     let half = |from_end: u64| size.and_then(|size| rule.constant_pointer(size - from_end));
@@ -76,7 +73,7 @@ fn of_runtime<'m>(i: Value<'m>, plan: &Plan<'m>, has_reverse: bool) -> Result<Ru
         let help = "mark the function with `#[custom_vjp(forward = .., backward = ..)]`";
         return Err(Refusal::at(i, "a derivative rule that is not a constant", help));
     };
-    if !has_reverse || augment.is_null() || reverse.is_null() {
+    if augment.is_null() || reverse.is_null() {
         let help = "give it a gradient as well: `#[custom_vjp(forward = .., backward = .., tangent = ..)]`";
         return Err(Refusal::at(
             i,

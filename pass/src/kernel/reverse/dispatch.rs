@@ -22,13 +22,14 @@ pub struct Dispatch<'m> {
 
 impl<'m> Dispatch<'m> {
     /// Declares a dispatcher.
-    pub fn declare(module: Mod<'m>, ty: Type<'m>, arguments: Vec<Argument>, result: Carries) -> Self {
+    pub fn declare(module: Mod<'m>, ty: Type<'m>, arguments: Vec<Argument>, result: Carries, frozen: bool) -> Self {
         let context = module.context();
         let any = module.add_function("cotangent.any", ty);
         let signature = Signature {
             function: any,
             arguments,
             result,
+            frozen,
         };
         let (forward, back) = types(&signature, module);
         let with_pointer = |ty: Type<'m>| {
@@ -49,8 +50,9 @@ impl<'m> Dispatch<'m> {
     }
 
     /// Is it the dispatcher for such calls?
-    pub fn serves(&self, ty: Type<'m>, arguments: &[Argument], result: Carries) -> bool {
-        self.ty == ty && self.signature.arguments == arguments && self.signature.result == result
+    pub fn serves(&self, ty: Type<'m>, arguments: &[Argument], result: Carries, frozen: bool) -> bool {
+        let own = &self.signature;
+        self.ty == ty && own.arguments == arguments && own.result == result && own.frozen == frozen
     }
 
     /// Emits both ways, with functions and their derivatives.

@@ -207,7 +207,7 @@ impl<'m> Plan<'m> {
 
     /// May the value depend on what is differentiated, so that it has a cotangent?
     pub fn active(&self, v: Value<'m>) -> bool {
-        if v.is_constant() || !self.activity.is_active(v) {
+        if self.signature.frozen || v.is_constant() || !self.activity.is_active(v) {
             return false;
         }
         if v.is_argument() {

@@ -8,9 +8,10 @@ use crate::kernel::analysis::constraints::Constraints;
 use crate::kernel::analysis::content::classes;
 use crate::kernel::analysis::shape::Sort;
 use crate::kernel::analysis::words::Words;
+use crate::kernel::attributes::{RULES, RUNTIME_RULES};
 use crate::kernel::rules::{Class, rule_of};
 use crate::llvm::{Function, Mod, Opcode, Type, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The graph.
 pub(super) struct Flows<'m> {
@@ -231,6 +232,9 @@ impl<'m> Flows<'m> {
             }
             return;
         };
+        if has_own_rule(callee) {
+            return self.own_rule(i, &arguments, c);
+        }
         if let Some(rule) = rule_of(i) {
             if rule.class() != Class::Zero {
                 for x in rule.operands() {
@@ -274,6 +278,29 @@ impl<'m> Flows<'m> {
         }
     }
 
+    /// A call of a function whose derivative the user wrote: everything that it can reach may depend on everything, and is
+    /// looked at through shadows.
+    fn own_rule(&mut self, i: Value<'m>, arguments: &[Value<'m>], c: &mut Constraints<'_, 'm>) {
+        let hub = self.fresh();
+        let mut memory = vec![];
+        for x in arguments.iter().filter(|x| !x.is_constant()) {
+            let n = self.number(*x);
+            self.edges.push((n, hub));
+            self.accesses.push((vec![hub], n));
+            for class in reachable(c, *x) {
+                memory.push(self.class(class));
+            }
+        }
+        for n in &memory {
+            self.edges.extend([(*n, hub), (hub, *n)]);
+            self.accesses.push((vec![hub], *n));
+        }
+        let result = self.number(i);
+        self.edges.push((hub, result));
+        memory.push(hub);
+        self.writes.push((i, memory));
+    }
+
     fn bind(&mut self, call: Value<'m>, arguments: &[Value<'m>], callee: Function<'m>) {
         for (a, p) in arguments.iter().zip(callee.params()) {
             self.both(*a, p);
@@ -292,6 +319,31 @@ impl<'m> Flows<'m> {
         self.numbers.insert(f.value(), n);
         n
     }
+}
+
+/// Has the function a derivative that the user wrote?
+fn has_own_rule(f: Function<'_>) -> bool {
+    RUNTIME_RULES.contains(&f.name().as_str()) || RULES.iter().any(|rule| f.string_attribute(rule).is_some())
+}
+
+/// Classes of all memory that a pointer leads to.
+fn reachable<'m>(c: &mut Constraints<'_, 'm>, pointer: Value<'m>) -> Vec<u32> {
+    if !pointer.ty().is_pointer() {
+        return vec![];
+    }
+    let first = c.slots_of(pointer);
+    let mut open: Vec<_> = c.regions.target(first).into_iter().map(|t| t.node).collect();
+    let (mut seen, mut found) = (HashSet::new(), vec![]);
+    while let Some(node) = open.pop() {
+        if !seen.insert(node) {
+            continue;
+        }
+        for (_, slot) in c.regions.cells(node).0 {
+            found.push(c.regions.class(slot));
+            open.extend(c.regions.target(slot).map(|t| t.node));
+        }
+    }
+    found
 }
 
 /// Can the value hold floats, bits of floats, or pointers?

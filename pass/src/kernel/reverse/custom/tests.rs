@@ -50,7 +50,7 @@ const RUNTIME: &str = r#"
     @rule = constant { ptr, i64, ptr, ptr, ptr, ptr, ptr, ptr }
         { ptr null, i64 0, ptr null, ptr null, ptr null, ptr @augment, ptr @reverse, ptr @tangent }
     @kept = global [2 x ptr] zeroinitializer
-    define void @cotangent_custom_vjp(ptr %rule, ptr %args, ptr %out) { ret void }
+    declare void @cotangent_custom_vjp(ptr, ptr, ptr)
     define double @f(double %x, ptr %unused) {
       %place = alloca double
       %args = alloca ptr
@@ -119,7 +119,10 @@ fn derive(text: &str, mode: Mode, arguments: [Activity; 2]) -> Result<bool, Vec<
     differentiate(module.get(), &[request])?;
     module.get().verify().unwrap();
     let file = tempfile::NamedTempFile::with_suffix(".ll").unwrap();
-    std::fs::write(file.path(), module.get().text()).unwrap();
+    // The primal calls what the runtime has.
+    let declared = "declare void @cotangent_custom_vjp(ptr, ptr, ptr)";
+    let defined = "define void @cotangent_custom_vjp(ptr %rule, ptr %args, ptr %out) { ret void }";
+    std::fs::write(file.path(), module.get().text().replace(declared, defined)).unwrap();
     Ok(Command::new("lli-22").arg(file.path()).status().unwrap().success())
 }
 
@@ -175,4 +178,62 @@ fn a_registered_rule_of_another_signature_is_refused() {
     );
     let refusals = derive(&text, Mode::Combined, [Activity::Out, Activity::Dup]).unwrap_err();
     assert!(refusals[0].construct.contains("`g_reverse`"), "{refusals:?}");
+}
+
+/// `norm` overwrites what `x[1]` was multiplied into, and is constant.
+const INACTIVE: &str = r#"
+    define void @norm(ptr %x, ptr %to) noinline "cotangent-inactive" {
+      %a = load double, ptr %x
+      %y = fmul double %a, %a
+      store double %y, ptr %to
+      ret void
+    }
+    define double @f(ptr %x, ptr %s) {
+      %b.at = getelementptr double, ptr %x, i64 1
+      %b = load double, ptr %b.at
+      store double %b, ptr %s
+      call void @norm(ptr %x, ptr %s)
+      %n = load double, ptr %s
+      %y = fmul double %n, %b
+      ret double %y
+    }
+    declare void @derivative(ptr, ptr, ptr, ptr)
+    define i32 @main() {
+      %x = alloca [2 x double]
+      %dx = alloca [2 x double]
+      %s = alloca double
+      %ds = alloca double
+      store [2 x double] [double 3.0, double 4.0], ptr %x
+      store [2 x double] zeroinitializer, ptr %dx
+      store double 0.0, ptr %ds
+      call void @derivative(ptr %x, ptr %dx, ptr %s, ptr %ds)
+      %da = load double, ptr %dx
+      %db.at = getelementptr double, ptr %dx, i64 1
+      %db = load double, ptr %db.at
+      %e = load double, ptr %ds
+      %first = fcmp oeq double %da, 0.0
+      %second = fcmp oeq double %db, 9.0
+      %third = fcmp oeq double %e, 0.0
+      %two = and i1 %first, %second
+      %right = and i1 %two, %third
+      %code = select i1 %right, i32 0, i32 1
+      ret i32 %code
+    }"#;
+
+#[test]
+fn what_an_inactive_function_writes_is_constant() {
+    assert_eq!(
+        derive(INACTIVE, Mode::Combined, [Activity::Dup, Activity::Dup]),
+        Ok(true)
+    );
+}
+
+#[test]
+fn a_rule_counts_where_the_function_itself_is_constant() {
+    let text = REGISTERED.replace(
+        "%y = fmul double %x, %a\n      ret double %y\n    }\n    define { double, double }",
+        "ret double 6.0\n    }\n    define { double, double }",
+    );
+    assert_ne!(text, REGISTERED);
+    assert_eq!(derive(&text, Mode::Combined, [Activity::Out, Activity::Dup]), Ok(true));
 }
