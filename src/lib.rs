@@ -37,8 +37,9 @@ pub mod __private {
     pub use cotangent_runtime::differentiable::{Leaf, Leaves, Source};
     pub use cotangent_runtime::engine::Function;
     pub use cotangent_runtime::entry::{
-        Pull, autograd, call_with_rule, call_with_tangent_rule, caught, inactive, instance_of, jvp, kernel, op,
-        request, rule_of, shim_of, tangent_rule_of, unwrap, value_and_grad, vjp,
+        Edge, Given, Name, Part, Pull, Returned, Scalar, Tensor, attached, autograd, call_with_rule,
+        call_with_tangent_rule, caught, inactive, instance_of, jvp, kernel, op, request, rule_of, shim_of,
+        tangent_rule_of, unwrap, value_and_grad, vjp,
     };
     pub use cotangent_runtime::kernel::{Addresses, Kernel, Mode};
 }

@@ -20,10 +20,10 @@ pub(crate) fn measured(workload: &mut Workload, size: Size) -> Times {
     let (mut primal, mut gradient, mut by_hand) = (vec![], vec![], vec![]);
     let start = Instant::now();
     while primal.len() < least || (start.elapsed() < patience && primal.len() < 1000) {
-        primal.push(seconds(|| drop(black_box((workload.primal)()))));
-        gradient.push(seconds(|| drop(black_box((workload.gradient)()))));
+        primal.push(seconds(|| _ = black_box((workload.primal)())));
+        gradient.push(seconds(|| _ = black_box((workload.gradient)())));
         if let Some(run) = &mut workload.by_hand {
-            by_hand.push(seconds(|| drop(black_box(run()))));
+            by_hand.push(seconds(|| _ = black_box(run())));
         }
     }
     Times {

@@ -1,16 +1,18 @@
 //! The attributes of Cotangent. The crate `cotangent` documents and re-exports them.
 //!
-//! [`signature`] reads a function and decides what is differentiated, [`module`] writes the module of entry points,
+//! [`signature`] reads a function and decides what is differentiated, [`module`] and [`entries`] write the module of entry points,
 //! [`derive`] and [`custom`] are the other attributes.
 
 mod attribute;
 mod custom;
 mod derive;
+mod entries;
 mod module;
 mod place;
 #[cfg(test)]
 mod refusals;
 mod signature;
+mod tensors;
 mod types;
 
 use proc_macro::TokenStream;

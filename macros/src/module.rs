@@ -11,9 +11,10 @@
 //! Types of the signature are resolved in `imp`, where only names with two underscores are defined: a user's own type
 //! may be called `Cotangents` or `Seed`.
 
+use crate::entries::{Mode, entries};
 use crate::signature::{Param, Signature, plain};
 use crate::types;
-use proc_macro2::{Literal, Span, TokenStream};
+use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Ident, Type};
@@ -47,6 +48,7 @@ pub(crate) fn expand(signature: &Signature) -> TokenStream {
         )]
         #vis mod #module {
             const __DESCRIPTION: &str = #description;
+            const __NAME: &str = ::core::module_path!();
             mod imp {
                 use super::super::*;
                 #request
@@ -158,23 +160,6 @@ fn request(signature: &Signature) -> TokenStream {
     quote!(#request #function #(#kernels)*)
 }
 
-/// What an entry point needs of a kernel.
-#[derive(Clone, Copy, Debug)]
-enum Mode {
-    Pullback,
-    Gradient,
-    Tangent,
-}
-
-impl Mode {
-    const ALL: [Mode; 3] = [Mode::Pullback, Mode::Gradient, Mode::Tangent];
-
-    /// The name of the function with the marker.
-    fn function(self) -> Ident {
-        format_ident!("__kernel_{}", format!("{self:?}").to_lowercase())
-    }
-}
-
 /// The type of the cotangent of a value of a type.
 pub(crate) fn cotangent_of(ty: &Type) -> TokenStream {
     let ty = types::without_lifetimes(types::behind_references(ty));
@@ -264,166 +249,4 @@ fn seed(signature: &Signature) -> (TokenStream, TokenStream, TokenStream) {
         quote!(__Seed),
         quote!(#ret_leaves #(leaves.of(#at, &seed.#names);)*),
     )
-}
-
-/// The entry points and their `try_` twins.
-fn entries(signature: &Signature) -> TokenStream {
-    let Signature { ret, turbofish, .. } = signature;
-    let tangents = Ident::new("tangents", Span::mixed_site());
-    let names: Vec<&Ident> = signature.params.iter().map(|param| &param.name).collect();
-    let args = quote!((#(#names,)*));
-    let Closures {
-        reach,
-        shape,
-        finals,
-        tangents: tangent_leaves,
-        output,
-    } = Closures::new(signature, &tangents);
-    let output_tangent = if signature.params.iter().any(|param| param.seeded) {
-        quote!(__Seed)
-    } else {
-        let ret = types::without_lifetimes(ret);
-        quote_spanned!(ret.span()=> <#ret as ::cotangent::Differentiable>::Cotangent)
-    };
-    let call = |entry: &str, mode: Mode, rest: TokenStream| {
-        let (entry, kernel) = (format_ident!("{entry}"), mode.function());
-        quote! {
-            ::cotangent::__private::#entry::<_, #ret, _>(
-                #kernel #turbofish (), __function #turbofish, #args, #reach, #rest
-            )
-        }
-    };
-    let value_and_grad = call("value_and_grad", Mode::Gradient, quote!(#shape, #finals));
-    let vjp = call("vjp", Mode::Pullback, quote!(#shape, #finals));
-    let entry = |name: &str, doc: &str, extra: Option<&TokenStream>, gives: TokenStream, body: TokenStream| {
-        twins(signature, name, doc, extra, &gives, &body)
-    };
-    let tangent_param = quote!(#tangents: __Tangents);
-    [
-        entry(
-            "value_and_grad",
-            "The result and the cotangents for a seed of one: the result must be one number.",
-            None,
-            quote!((#ret, __Cotangents)),
-            value_and_grad.clone(),
-        ),
-        entry(
-            "grad",
-            "The cotangents for a seed of one: the result must be one number.",
-            None,
-            quote!(__Cotangents),
-            quote!(#value_and_grad.map(|(_, cotangents)| cotangents)),
-        ),
-        entry(
-            "vjp",
-            "The result and its pullback.",
-            None,
-            quote!((#ret, __Pullback)),
-            quote!(#vjp.map(|(result, pull)| (result, __Pullback(pull)))),
-        ),
-        entry(
-            "jvp",
-            "The result and its tangent.",
-            Some(&tangent_param),
-            quote!((#ret, #output_tangent)),
-            call("jvp", Mode::Tangent, quote!(#tangent_leaves, #finals, #output)),
-        ),
-        entry(
-            "autograd",
-            "The result, attached to LibTorch's graph: `backward` runs the compiled pullback.",
-            None,
-            ret.to_token_stream(),
-            quote!(::cotangent::__private::autograd::<_, #ret>(__function #turbofish (), #args, #reach)),
-        ),
-    ]
-    .into_iter()
-    .collect()
-}
-
-/// Closures over the tuple of arguments that say where leaves are.
-struct Closures {
-    /// Leaves of the differentiated parameters, and memory beside them that a kernel may write to.
-    reach: TokenStream,
-    /// Cotangents with the structure of the arguments.
-    shape: TokenStream,
-    /// Leaves of final values.
-    finals: TokenStream,
-    /// Leaves of the tangents.
-    tangents: TokenStream,
-    /// The tangents of the outputs.
-    output: TokenStream,
-}
-
-impl Closures {
-    fn new(signature: &Signature, tangents: &Ident) -> Closures {
-        let params = || {
-            let params = signature.params.iter().enumerate();
-            params.map(|(at, param)| (Literal::usize_unsuffixed(at), param))
-        };
-        let reach = params().filter_map(|(at, param)| match param {
-            Param { wrt: true, .. } => Some(quote!(leaves.of(#at, &args.#at);)),
-            Param { ty, .. } if types::is_writable(ty) => Some(quote!(leaves.beside(&args.#at);)),
-            _ => None,
-        });
-        let (wrt, names): (Vec<_>, Vec<_>) = params()
-            .filter(|(_, param)| param.wrt)
-            .map(|(at, param)| (at, &param.name))
-            .unzip();
-        let (finals, final_names): (Vec<_>, Vec<_>) = params()
-            .filter(|(_, param)| param.seeded)
-            .map(|(at, param)| (at, &param.name))
-            .unzip();
-        let tangent = if finals.is_empty() {
-            quote!(::cotangent::Differentiable::cotangent(result, source))
-        } else {
-            let ret = (!types::is_unit(&signature.ret))
-                .then(|| quote!(ret: ::cotangent::Differentiable::seed(result, source)?,));
-            quote!(__Seed {
-                #ret
-                #(#final_names: ::cotangent::Differentiable::cotangent(&args.#finals, source),)*
-            })
-        };
-        Closures {
-            reach: quote!(|args, leaves| { #(#reach)* }),
-            shape: quote!(|args, source| __Cotangents {
-                #(#names: ::cotangent::Differentiable::cotangent(&args.#wrt, source),)*
-            }),
-            finals: quote!(|args, leaves| { #(leaves.of(#finals, &args.#finals);)* }),
-            tangents: quote!(|leaves| { #(leaves.of(#wrt, &#tangents.#names);)* }),
-            output: quote!(|args, result, source| ::core::option::Option::Some(#tangent)),
-        }
-    }
-}
-
-/// An entry point and its twin that returns a `Result`.
-fn twins(
-    signature: &Signature,
-    name: &str,
-    doc: &str,
-    extra: Option<&TokenStream>,
-    gives: &TokenStream,
-    body: &TokenStream,
-) -> TokenStream {
-    let (name, twin) = (format_ident!("{name}"), format_ident!("try_{name}"));
-    let generics = &signature.generics;
-    let wheres = &generics.where_clause;
-    let params = signature.params.iter().map(|param| {
-        let Param { name, ty, .. } = param;
-        quote!(#name: #ty)
-    });
-    let params: Vec<TokenStream> = params.chain(extra.cloned()).collect();
-    let twin_doc = format!("{doc} Failures are returned.");
-    quote! {
-        #[doc = #doc]
-        #[inline]
-        #[track_caller]
-        pub fn #name #generics (#(#params),*) -> #gives #wheres {
-            ::cotangent::__private::unwrap(#body)
-        }
-        #[doc = #twin_doc]
-        #[inline]
-        pub fn #twin #generics (#(#params),*) -> ::core::result::Result<#gives, ::cotangent::Error> #wheres {
-            ::cotangent::__private::caught(move || #body)
-        }
-    }
 }

@@ -8,6 +8,7 @@ mod pull;
 mod rule;
 mod shim;
 pub(crate) mod structure;
+mod tensors;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ pub use rule::{
 };
 pub(crate) use shim::item;
 pub use shim::{Arguments, Callable, MOST_PARAMETERS, Shim, instance_of, kernel, request, shim_of};
+pub use tensors::{Edge, Element, Given, Name, Part, Returned, Scalar, Tensor, attached};
 
 use crate::differentiable::{Differentiable, Leaf, Leaves, Source};
 use crate::engine::Function;

@@ -62,6 +62,10 @@ impl<C: Differentiable<Cotangent = C>> Pull<C> {
         }
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The cotangents for the seed whose leaves `seed` lists: those of the result as [`Leaf::RETURN`], the others by
     /// parameter.
     pub fn call(&self, seed: impl FnOnce(&mut Leaves)) -> Result<C, Error> {
