@@ -5,11 +5,12 @@ mod native;
 use cotangent_runtime::Differentiable;
 use cotangent_runtime::differentiable::{Leaf, Leaves, Source};
 use cotangent_runtime::engine::Function;
-use cotangent_runtime::entry::{Pull, caught, jvp, value_and_grad, vjp};
+use cotangent_runtime::entry::{Given, Name, Pull, attached, caught, jvp, value_and_grad, vjp};
 use native::{DOT, FAILING, GROW, SCALE};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Mutex;
+use tch::Tensor;
 
 /// Counts blocks of memory, for each thread.
 struct Counting;
@@ -233,4 +234,72 @@ fn every_way_out_frees_all_memory() {
     assert_eq!(BLOCKS.get(), blocks);
     assert!(used() < bytes + 20_000, "chunks are freed");
     let _ = std::panic::take_hook();
+}
+
+/// `dot` as LibTorch calls it.
+fn dot_of_tensors(x: &Tensor, y: &Tensor) -> Result<Tensor, String> {
+    let name = |param, wrt| Name {
+        function: "dot",
+        param,
+        wrt,
+    };
+    let make = || {
+        let (x, y) = (
+            Given::<f64>::tensor(name("x", true), x)?,
+            Given::<f64>::tensor(name("y", true), y)?,
+        );
+        attached::<Slices<'_>, f64, _>(
+            Some(&DOT),
+            no_program,
+            (x.slice(), y.slice()),
+            reach,
+            vectors,
+            |_, _| {},
+            vec![x.edge(), y.edge()],
+            |cotangents, each| {
+                each(&cotangents.0);
+                each(&cotangents.1);
+            },
+            |(x, y)| native::dot(x, y),
+        )
+    };
+    make().map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_kernel_is_a_node_of_libtorchs_graph() {
+    let _alone = ALONE.lock();
+    let x = Tensor::from_slice(&[1.0, 2.0, 3.0, 4.0])
+        .reshape([2, 2])
+        .set_requires_grad(true);
+    let y = Tensor::from_slice(&[5.0, 6.0, 7.0, 8.0]).reshape([2, 2]);
+    // Not contiguous: elements are taken in the order of the shape.
+    let result = dot_of_tensors(&x.tr(), &y).expect("it runs");
+    assert_eq!(
+        (result.double_value(&[]), result.size()),
+        (5.0 + 18.0 + 14.0 + 32.0, vec![])
+    );
+    (result * 2.0).backward();
+    assert_eq!(x.grad(), y.tr() * 2.0);
+    let plain = tch::no_grad(|| dot_of_tensors(&x, &y)).expect("it runs");
+    assert!(!plain.requires_grad() && plain.double_value(&[]) == 70.0);
+    let error = dot_of_tensors(&x.to_kind(tch::Kind::Float), &y).expect_err("floats of another type");
+    assert!(
+        error.contains("`dot::autograd`: `x` is of kind Float, and the kernel takes Double"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_seed_can_go_back_twice_while_the_graph_is_kept() {
+    let _alone = ALONE.lock();
+    let x = Tensor::from_slice(&[1.0, 2.0]).set_requires_grad(true);
+    let y = Tensor::from_slice(&[3.0, 4.0]);
+    let result = dot_of_tensors(&x, &y).expect("it runs");
+    let back = |keep| Tensor::run_backward(&[&result], &[&x], keep, false);
+    assert_eq!(back(true), [y.shallow_clone()]);
+    assert_eq!(back(false), [y]);
+    assert!(
+        std::panic::catch_unwind(|| Tensor::f_run_backward(&[&result], &[&x], false, false)).is_ok_and(|r| r.is_err())
+    );
 }

@@ -81,6 +81,12 @@ fn written(x: &[f32; 3], out: &mut [f32]) {
     out.copy_from_slice(x);
 }
 
+/// A kernel: tensors stand for its slices and floats under `autograd`.
+#[differentiable]
+fn blended(x: &[f64], pair: [f64; 2], three: &[f32; 3], own: Vec<f64>, k: f64, n: usize) -> (f64, Vec<f64>) {
+    (k * x[n] + pair[0] + f64::from(three[1]), own)
+}
+
 #[differentiable]
 fn consumed(net: Net, own: Seed, boxed: Box<f64>) -> Seed {
     match net {
@@ -204,6 +210,12 @@ fn signatures_of_every_kind_have_entry_points() {
         generic::try_autograd::<fn(&Tensor) -> Tensor, 3>(&x, Tensor::sin, [0; 3]),
         "generic",
     );
+    let single = x.to_kind(Kind::Float);
+    let tensors = blended::try_autograd(&x, &x, &single, &x, 2.0, 1);
+    assert!(tensors.is_err_and(|e| e.to_string().contains("`three` has 2 elements, and the kernel takes 3")));
+    let three = Tensor::from_slice(&[1.0f32, 2.0, 3.0]);
+    let called = blended::try_autograd(&x, &x, &three, &x, &Tensor::from(2.0), 1);
+    refused(called.map(|(a, b): (Tensor, Tensor)| (a, b)), "blended");
     let net = || Net::Many {
         layers: vec![layer().like()],
         scale: 2.0,
