@@ -34,7 +34,7 @@ pub use cotangent_runtime::{Differentiable, Error, stop_gradient};
 /// What macro-made code calls. Not part of the public interface.
 #[doc(hidden)]
 pub mod __private {
-    pub use cotangent_runtime::differentiable::{Leaf, Leaves, Source};
+    pub use cotangent_runtime::differentiable::{Beside, BesideConstants, BesideLeaves, Leaf, Leaves, Source};
     pub use cotangent_runtime::engine::Function;
     pub use cotangent_runtime::entry::{
         Edge, Given, Name, Part, Pull, Returned, Scalar, Tensor, attached, autograd, call_with_rule,

@@ -171,7 +171,10 @@ impl Closures {
         };
         let reach = params().filter_map(|(at, param)| match param {
             Param { wrt: true, .. } => Some(quote!(leaves.of(#at, &args.#at);)),
-            Param { ty, .. } if types::is_writable(ty) => Some(quote!(leaves.beside(&args.#at);)),
+            Param { ty, .. } if types::may_be_written(ty) => Some(quote!({
+                use ::cotangent::__private::{BesideConstants as _, BesideLeaves as _};
+                (&::cotangent::__private::Beside(&args.#at)).list(leaves);
+            })),
             _ => None,
         });
         let (wrt, names): (Vec<_>, Vec<_>) = params()

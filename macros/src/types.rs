@@ -69,9 +69,9 @@ pub(crate) fn is_mutable(ty: &Type) -> bool {
     }
 }
 
-/// Whether a function that is given such a value, made of known types, may write floats to memory that it reaches.
-pub(crate) fn is_writable(ty: &Type) -> bool {
-    is_known(ty) && !is_constant(ty) && (!matches!(ty, Type::Reference(_)) || is_mutable(ty))
+/// Whether a function that is given such a value may write floats to memory that it reaches.
+pub(crate) fn may_be_written(ty: &Type) -> bool {
+    !is_constant(ty) && (!matches!(ty, Type::Reference(_)) || is_mutable(ty))
 }
 
 /// Whether nothing is returned.

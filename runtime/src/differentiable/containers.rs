@@ -1,6 +1,6 @@
 //! Types that hold others: references, pointers, sequences, options, tuples, cells.
 //!
-//! Where a value lies behind a pointer, [`Leaves::behind`] is told where the pointer is and what it points to: that is
+//! Where a value lies behind a pointer, [`Leaves`] are told where the pointer is and what it points to: that is
 //! how a kernel's call finds all memory that an argument reaches.
 
 use super::{Differentiable, Leaves, Source};
@@ -92,7 +92,7 @@ impl<T: Differentiable> Differentiable for Box<T> {
         }
         let value: &T = self;
         let (link, start) = ((&raw const *self).cast(), (&raw const *value).cast());
-        leaves.behind(link, start, Layout::new::<T>(), |leaves| value.leaves(leaves));
+        leaves.allocated(link, start, Layout::new::<T>(), |leaves| value.leaves(leaves));
     }
     fn cotangent(&self, source: &mut Source) -> Self::Cotangent {
         Box::new((**self).cotangent(source))
@@ -119,7 +119,7 @@ macro_rules! shared {
                 let align = align_of::<T>().max(align_of::<usize>());
                 let size = (header + size_of::<T>()).next_multiple_of(align);
                 let layout = Layout::from_size_align(size, align).expect("the value is in memory");
-                leaves.behind_shared((&raw const *self).cast(), start, layout, |leaves| value.leaves(leaves));
+                leaves.shared((&raw const *self).cast(), start, layout, |leaves| value.leaves(leaves));
             }
             fn cotangent(&self, source: &mut Source) -> Self::Cotangent {
                 $pointer::new((**self).cotangent(source))
@@ -195,7 +195,7 @@ impl<T: Differentiable> Differentiable for Vec<T> {
         let place = (&raw const *self).cast::<u8>();
         let link = place.wrapping_add(const { vec_pointer::<T>() });
         let buffer = Layout::array::<T>(self.capacity()).expect("the buffer is in memory");
-        leaves.behind(link, self.as_ptr().cast(), buffer, |leaves| {
+        leaves.allocated(link, self.as_ptr().cast(), buffer, |leaves| {
             T::leaves_of_all(self, leaves)
         });
     }

@@ -164,31 +164,49 @@ impl Leaves {
         });
     }
 
-    /// Lists what lies in other memory: `link` is the place of the pointer to it, `start` where it begins.
+    /// Lists what lies in memory that others own: `link` is the place of the pointer to it, `start` where it begins.
     #[inline]
-    pub(crate) fn behind(&mut self, link: *const u8, start: *const u8, layout: Layout, list: impl FnOnce(&mut Leaves)) {
-        let outside = match &mut self.walk {
-            Some(walk) if layout.size() > 0 => Some(walk.enter(link, start, layout)),
-            _ => None,
-        };
-        list(self);
-        if let (Some(walk), Some(outside)) = (&mut self.walk, outside) {
-            walk.leave(outside);
-        }
+    pub(super) fn behind(&mut self, link: *const u8, start: *const u8, layout: Layout, list: impl FnOnce(&mut Leaves)) {
+        self.inside(link, start, layout, false, list);
     }
 
-    /// The same for memory with several owners, which is one object for all of them.
-    pub(crate) fn behind_shared(
+    /// Lists what lies in an allocation.
+    #[inline]
+    pub(super) fn allocated(
         &mut self,
         link: *const u8,
         start: *const u8,
         layout: Layout,
         list: impl FnOnce(&mut Leaves),
     ) {
+        self.inside(link, start, layout, true, list);
+    }
+
+    /// The same for an allocation with several owners, which is one object for all of them.
+    pub(super) fn shared(&mut self, link: *const u8, start: *const u8, layout: Layout, list: impl FnOnce(&mut Leaves)) {
         if let Some(walk) = &mut self.walk {
             walk.share();
         }
-        self.behind(link, start, layout, list);
+        self.inside(link, start, layout, true, list);
+    }
+
+    #[inline]
+    fn inside(
+        &mut self,
+        link: *const u8,
+        start: *const u8,
+        layout: Layout,
+        allocation: bool,
+        list: impl FnOnce(&mut Leaves),
+    ) {
+        let outside = match &mut self.walk {
+            Some(walk) if layout.size() > 0 => Some(walk.enter(link, start, layout, allocation)),
+            _ => None,
+        };
+        list(self);
+        if let (Some(walk), Some(outside)) = (&mut self.walk, outside) {
+            walk.leave(outside);
+        }
     }
 
     /// What was collected.

@@ -3,9 +3,11 @@
 //! A leaf is a tensor or a float. The engines know leaves by the address of their place in memory, so that the same
 //! description serves arguments, results and seeds. [`leaves`] lists them; [`containers`] are the types that hold others.
 
+mod beside;
 mod containers;
 pub(crate) mod leaves;
 
+pub use beside::{Beside, BesideConstants, BesideLeaves};
 pub use leaves::{Leaf, LeafKind, Leaves, Number, Place, Source};
 
 use tch::Tensor;

@@ -43,7 +43,7 @@ impl Arena {
     /// An empty arena. The table stays where it is and as it is.
     #[inline]
     pub(crate) fn new(table: &Table) -> Arena {
-        let objects = table.objects();
+        let objects = table.roots();
         Arena {
             next: std::ptr::null_mut(),
             end: std::ptr::null_mut(),

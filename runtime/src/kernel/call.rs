@@ -123,7 +123,7 @@ where
             grad(list.as_ptr(), place.cast(), &mut arena);
         }
         drop(arena);
-        shape.cotangent(&mut Source::Shadows(Cursor::new(wrt)))
+        shape.cotangent(&mut Source::Shadows(Cursor::last(wrt, table)))
     });
     // SAFETY: the call returned, so it wrote the result.
     (unsafe { out.assume_init() }, cotangents)

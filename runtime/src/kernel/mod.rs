@@ -24,14 +24,15 @@
 //! `Kernel` that it can read: the entry points load the derivative from there and call it, so that after constant folding
 //! all that is left is ordinary code, to be differentiated as such.
 //!
-//! **Memory.** Before the call the runtime lists the memory that the arguments reach as [`shadow::Object`]s, sorted
-//! by address, each with a zeroed shadow: the array `args` (whose shadow holds the addresses of the shadows of the
-//! values), the values, what lies behind them (slices, buffers of vectors with their capacity, boxes, shared values with
-//! their counts), and the place `out`. Words of the shadows that belong to pointers of the runtime's own types hold the
-//! address of the pointee's shadow (so aliased shared slices have one shadow each); other words are zero, and the
-//! support code looks a pointer up in the table (the one object with `start <= p < start + size`). What is not in the
-//! table is inactive: parameters that are neither selected nor known to be writable, types that do not implement
-//! `Differentiable`, fields marked `#[constant]`. Shadow addresses of `2^62` and above are inactive.
+//! **Memory.** Before the call the runtime lists the memory that the arguments reach, each piece ([`shadow`]) with a
+//! zeroed shadow: the array `args` (whose shadow holds the addresses of the shadows of the values), the values, what lies
+//! behind them (slices, buffers of vectors with their capacity, boxes, shared values with their counts), and the place
+//! `out`. Words of the shadows that belong to pointers hold the address of the pointee's shadow (so aliased shared slices
+//! have one shadow each); other words are zero. The shadows of `args` and `out` themselves are found in the arena's
+//! table of objects, sorted by address: the one with `start <= p < start + size`. What has no shadow is inactive:
+//! parameters that are neither selected nor known to be writable, types that do not implement `Differentiable`, fields
+//! marked `#[constant]`. Shadow addresses of `2^62` and above are inactive. Sixteen bytes before the shadow of an allocation
+//! (a vector's buffer, a box), in the arena or of the arguments, stands its size.
 //!
 //! **After `aug`** floats of all shadows are zero. The shadow words of pointers in `out` and behind `&mut` are those of
 //! the values there: the runtime follows them from `out` and `args` to the shadows of what the function made (a vector
@@ -43,7 +44,7 @@
 //! newest chunk, objects, their number, and a list that only the runtime uses. A chunk comes from `malloc`; its first word
 //! is the address of the chunk before it (or null). The runtime frees the chunks, on every way out. Memory that a call of
 //! `rev` takes is taken back after it (and zeroed, as far as the chunk stays). An object is `{ ptr start, i64 size,
-//! ptr shadow, i64 align }`. Sixteen bytes before a shadow, in the arena or of an object, stands its size.
+//! ptr shadow, i64 align }`.
 //!
 //! **Lost derivatives.** Where an active value is stored to inactive memory, the code calls
 //! `cotangent_kernel_lost(message, length)`, which panics.

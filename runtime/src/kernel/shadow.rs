@@ -40,31 +40,44 @@ fn inactive(shadow: *mut u8) -> bool {
     shadow.addr() >= 1 << 62
 }
 
-/// So many bytes before a shadow, as before one in the arena, stands its size: where the function reallocates a block
-/// that it was given, the pass asks for it.
+/// So many bytes before the shadow of an allocation, as before one in the arena, stands its size: where the function
+/// reallocates a block that it was given, the pass asks for it. Such shadows are aligned to as much, and others are not.
 const HEADER: usize = 16;
+
+/// The bytes before a shadow.
+#[inline]
+fn header(align: usize) -> usize {
+    if align < HEADER { 0 } else { align }
+}
 
 /// The block for a shadow and its header.
 #[inline]
 fn block(size: usize, align: usize) -> Layout {
-    Layout::from_size_align(align + size, align).expect("the piece is in memory")
+    Layout::from_size_align(header(align) + size, align).expect("the piece is in memory")
 }
+
+/// From so many floats on, the shadow of a slice becomes its cotangent as it is.
+const WORTH_TAKING: usize = 256;
 
 /// The shadows of a call, which go with it.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     objects: Vec<Object>,
+    /// How many of them, at the start, are those that a walk starts from.
+    roots: usize,
 }
 
 impl Table {
-    pub(crate) fn objects(&self) -> &[Object] {
-        &self.objects
+    /// The objects that a call starts from: what native code looks up.
+    pub(crate) fn roots(&self) -> &[Object] {
+        &self.objects[..self.roots]
     }
 
-    /// A zeroed shadow for a piece of memory.
+    /// A zeroed shadow for a piece of memory; with a header, if the piece is an allocation.
     #[inline]
-    fn add(&mut self, start: *const u8, layout: Layout) -> *mut u8 {
-        let (size, align) = (layout.size(), layout.align().max(HEADER));
+    fn add(&mut self, start: *const u8, layout: Layout, allocation: bool) -> *mut u8 {
+        let least = if allocation { HEADER } else { 1 };
+        let (size, align) = (layout.size(), layout.align().max(least));
         let block = block(size, align);
         // SAFETY: the size is not zero, and the block has room for the header.
         let shadow = unsafe {
@@ -72,8 +85,10 @@ impl Table {
             if at.is_null() {
                 handle_alloc_error(block);
             }
-            let shadow = at.add(align);
-            shadow.sub(HEADER).cast::<usize>().write(size);
+            let shadow = at.add(header(align));
+            if align >= HEADER {
+                shadow.sub(HEADER).cast::<usize>().write(size);
+            }
             shadow
         };
         self.objects.push(Object {
@@ -85,28 +100,47 @@ impl Table {
         shadow
     }
 
-    /// Sorts the objects, so that addresses can be looked up.
+    /// Sorts the roots, so that addresses can be looked up: a few, by plain code.
+    #[inline]
     fn sort(&mut self) {
-        self.objects.sort_unstable_by_key(|object| object.start);
+        for end in 1..self.roots {
+            let mut at = end;
+            while at > 0 && self.objects[at].start < self.objects[at - 1].start {
+                self.objects.swap(at, at - 1);
+                at -= 1;
+            }
+        }
     }
 
     /// The shadow of an address, or null. Shared slices may overlap: then it is that of one of them.
     fn shadow_of(&self, address: *const u8) -> *mut u8 {
-        let after = self.objects.partition_point(|object| object.start <= address);
-        let object = after.checked_sub(1).map(|at| self.objects[at]);
-        match object.filter(|object| address.addr() - object.start.addr() < object.size) {
-            Some(object) => object.shadow.wrapping_add(address.addr() - object.start.addr()),
+        let offset = |object: &Object| address.addr().wrapping_sub(object.start.addr());
+        match self.objects.iter().find(|object| offset(object) < object.size) {
+            Some(object) => object.shadow.wrapping_add(offset(object)),
             None => std::ptr::null_mut(),
         }
+    }
+
+    /// The shadow as a vector of so many floats, if it is one, which then is no part of the table any more.
+    fn take<T: leaves::Float>(&mut self, shadow: *const u8, count: usize) -> Option<Vec<T>> {
+        let layout = Layout::array::<T>(count).ok()?;
+        let fits = |object: &Object| {
+            object.shadow.cast_const() == shadow && object.size == layout.size() && object.align == layout.align()
+        };
+        let at = self.objects[self.roots..].iter().position(fits)?;
+        let Object { shadow, .. } = self.objects.swap_remove(self.roots + at);
+        // SAFETY: the shadow was allocated with this layout, as its alignment says without a header.
+        Some(unsafe { Vec::from_raw_parts(shadow.cast(), count, count) })
     }
 
     /// Words of the shadows that are not zero, which after a forward half are those of pointers.
     pub(super) fn pointers(&self) -> Vec<(*mut u64, u64)> {
         let mut pointers = vec![];
-        for object in &self.objects {
+        let roomy = self.objects.iter().filter(|object| object.align >= align_of::<u64>());
+        for object in roomy {
             let words = object.shadow.cast::<u64>();
             for i in 0..object.size / size_of::<u64>() {
-                // SAFETY: the shadow has so many words.
+                // SAFETY: the shadow has so many words, and their alignment.
                 let (at, word) = unsafe { (words.add(i), words.add(i).read()) };
                 if word != 0 {
                     pointers.push((at, word));
@@ -130,7 +164,12 @@ impl Drop for Table {
     fn drop(&mut self) {
         for object in &self.objects {
             // SAFETY: `add` allocated it so.
-            unsafe { dealloc(object.shadow.sub(object.align), block(object.size, object.align)) };
+            unsafe {
+                dealloc(
+                    object.shadow.sub(header(object.align)),
+                    block(object.size, object.align),
+                )
+            };
         }
     }
 }
@@ -160,7 +199,8 @@ impl Walk {
     /// A walk that makes shadows.
     #[inline]
     pub(crate) fn making() -> Walk {
-        Walk::new(Table::default(), true)
+        let objects = Vec::with_capacity(16);
+        Walk::new(Table { objects, roots: 0 }, true)
     }
 
     /// A walk that follows the shadows which a call left.
@@ -187,9 +227,13 @@ impl Walk {
     /// A piece of memory that a walk starts from.
     #[inline]
     pub(crate) fn root(&mut self, start: *const u8, layout: Layout) -> Piece {
+        let layout = layout.align_to(align_of::<usize>()).expect("the piece is in memory");
         let shadow = match layout.size() {
             0 => std::ptr::null_mut(),
-            _ => self.table.add(start, layout),
+            _ => {
+                self.table.roots += 1;
+                self.table.add(start, layout, false)
+            }
         };
         Piece { start, shadow }
     }
@@ -208,7 +252,7 @@ impl Walk {
 
     /// Enters the piece that the pointer at `link` leads to; gives the one that was left.
     #[inline]
-    pub(crate) fn enter(&mut self, link: *const u8, start: *const u8, layout: Layout) -> Piece {
+    pub(crate) fn enter(&mut self, link: *const u8, start: *const u8, layout: Layout, allocation: bool) -> Piece {
         let word = self.here.shadow_of(link).cast::<*mut u8>();
         let shared = std::mem::take(&mut self.next_is_shared);
         let shadow = if self.makes {
@@ -217,7 +261,7 @@ impl Walk {
             } else {
                 None
             };
-            let shadow = known.unwrap_or_else(|| self.table.add(start, layout));
+            let shadow = known.unwrap_or_else(|| self.table.add(start, layout, allocation));
             if shared {
                 self.shared.insert(start.addr(), shadow);
             }
@@ -287,17 +331,26 @@ pub struct Cursor {
     kind: LeafKind,
     at: *const u8,
     left: usize,
+    /// Shadows that are not needed any more.
+    spent: Table,
 }
 
 impl Cursor {
     /// Reads from the first leaf on.
     #[inline]
     pub(crate) fn new(runs: Vec<Run>) -> Cursor {
+        Cursor::last(runs, Table::default())
+    }
+
+    /// The same, for shadows that nobody reads after it.
+    #[inline]
+    pub(crate) fn last(runs: Vec<Run>, spent: Table) -> Cursor {
         Cursor {
             runs: runs.into_iter(),
             kind: LeafKind::F64,
             at: std::ptr::null(),
             left: 0,
+            spent,
         }
     }
 
@@ -313,6 +366,15 @@ impl Cursor {
     /// The next so many floats.
     #[inline]
     pub(crate) fn several<T: leaves::Float>(&mut self, count: usize) -> Vec<T> {
+        if count >= WORTH_TAKING {
+            self.ready::<T>();
+            if self.left == count
+                && let Some(taken) = self.spent.take(self.at, count)
+            {
+                self.left = 0;
+                return taken;
+            }
+        }
         let mut floats = Vec::with_capacity(count);
         while floats.len() < count {
             self.ready::<T>();
