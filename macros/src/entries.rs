@@ -5,8 +5,8 @@ use crate::tensors;
 use crate::types;
 use proc_macro2::{Literal, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::Ident;
 use syn::spanned::Spanned;
+use syn::{Generics, Ident};
 
 /// What an entry point needs of a kernel.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +62,7 @@ pub(crate) fn entries(signature: &Signature) -> TokenStream {
     };
     let attached = tensors::attached(signature, &Mode::Pullback.function(), [&reach, &shape, &finals]);
     let attached = attached.unwrap_or_else(|| tensors::Attached {
+        generics: signature.generics.clone(),
         params: own(),
         ret: ret.to_token_stream(),
         body: quote!(::cotangent::__private::autograd::<_, #ret>(__function #turbofish (), #args, #reach)),
@@ -71,6 +72,7 @@ pub(crate) fn entries(signature: &Signature) -> TokenStream {
         Entry {
             name: "value_and_grad",
             doc: "The result and the cotangents for a seed of one: the result must be one number.",
+            generics: signature.generics.clone(),
             params: own(),
             gives: quote!((#ret, __Cotangents)),
             body: value_and_grad.clone(),
@@ -78,6 +80,7 @@ pub(crate) fn entries(signature: &Signature) -> TokenStream {
         Entry {
             name: "grad",
             doc: "The cotangents for a seed of one: the result must be one number.",
+            generics: signature.generics.clone(),
             params: own(),
             gives: quote!(__Cotangents),
             body: quote!(#value_and_grad.map(|(_, cotangents)| cotangents)),
@@ -85,6 +88,7 @@ pub(crate) fn entries(signature: &Signature) -> TokenStream {
         Entry {
             name: "vjp",
             doc: "The result and its pullback.",
+            generics: signature.generics.clone(),
             params: own(),
             gives: quote!((#ret, __Pullback)),
             body: quote!(#vjp.map(|(result, pull)| (result, __Pullback(pull)))),
@@ -92,6 +96,7 @@ pub(crate) fn entries(signature: &Signature) -> TokenStream {
         Entry {
             name: "jvp",
             doc: "The result and its tangent.",
+            generics: signature.generics.clone(),
             params: jvp_params,
             gives: quote!((#ret, #output_tangent)),
             body: call("jvp", Mode::Tangent, quote!(#tangent_leaves, #finals, #output)),
@@ -99,13 +104,14 @@ pub(crate) fn entries(signature: &Signature) -> TokenStream {
         Entry {
             name: "autograd",
             doc: "The result, attached to LibTorch's graph: `backward` runs the compiled pullback.",
+            generics: attached.generics,
             params: attached.params,
             gives: attached.ret,
             body: attached.body,
         },
     ]
     .iter()
-    .map(|entry| entry.twins(signature))
+    .map(Entry::twins)
     .collect()
 }
 
@@ -113,6 +119,7 @@ pub(crate) fn entries(signature: &Signature) -> TokenStream {
 struct Entry {
     name: &'static str,
     doc: &'static str,
+    generics: Generics,
     params: Vec<TokenStream>,
     gives: TokenStream,
     /// An expression of type `Result`.
@@ -121,16 +128,16 @@ struct Entry {
 
 impl Entry {
     /// The entry point and its twin that returns a `Result`.
-    fn twins(&self, signature: &Signature) -> TokenStream {
+    fn twins(&self) -> TokenStream {
         let Entry {
             doc,
+            generics,
             params,
             gives,
             body,
             ..
         } = self;
         let (name, twin) = (format_ident!("{}", self.name), format_ident!("try_{}", self.name));
-        let generics = &signature.generics;
         let wheres = &generics.where_clause;
         let twin_doc = format!("{doc} Failures are returned.");
         quote! {

@@ -7,7 +7,7 @@ use crate::signature::{Param, Signature, plain};
 use crate::types;
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Expr, GenericArgument, Ident, PathArguments, Type};
+use syn::{Expr, GenericArgument, Generics, Ident, PathArguments, Type, parse_quote};
 
 /// How LibTorch gives a parameter.
 enum Taken<'a> {
@@ -22,6 +22,7 @@ enum Taken<'a> {
 
 /// Parameters, result and body of `autograd` as tensors see it.
 pub(crate) struct Attached {
+    pub(crate) generics: Generics,
     pub(crate) params: Vec<TokenStream>,
     pub(crate) ret: TokenStream,
     pub(crate) body: TokenStream,
@@ -36,7 +37,7 @@ pub(crate) fn attached(signature: &Signature, kernel: &Ident, closures: [&TokenS
     let pairs = || signature.params.iter().zip(&taken);
     let params = pairs().map(|(Param { name, ty, .. }, taken)| match taken {
         Taken::Constant => quote!(#name: #ty),
-        Taken::Float(_) => quote!(#name: impl ::core::convert::Into<::cotangent::__private::Scalar<'_>>),
+        Taken::Float(_) => quote!(#name: impl ::core::convert::Into<::cotangent::__private::Scalar<'tensors>>),
         _ => quote!(#name: &::cotangent::__private::Tensor),
     });
     let held = pairs().filter_map(|(param, taken)| {
@@ -68,7 +69,10 @@ pub(crate) fn attached(signature: &Signature, kernel: &Ident, closures: [&TokenS
     let names: Vec<&Ident> = signature.params.iter().map(|param| &param.name).collect();
     let (ret, callee) = (&signature.ret, &signature.callee);
     let [reach, shape, finals] = closures;
+    let mut generics = signature.generics.clone();
+    generics.params.insert(0, parse_quote!('tensors));
     Some(Attached {
+        generics,
         params: params.collect(),
         ret: quote!(<#ret as ::cotangent::__private::Returned>::Tensors),
         body: quote!((move || -> ::core::result::Result<_, ::cotangent::Error> {

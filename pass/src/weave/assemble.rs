@@ -17,6 +17,9 @@ use std::collections::{HashMap, HashSet};
 const TENSOR_LIBRARIES: [&str; 2] = ["libtch-", "libtorch_sys-"];
 /// How symbols of the runtime and of the pass begin.
 const OWN: &str = "cotangent";
+/// In the mangled names of the runtime's functions for programs over tensors. An entry point that a kernel calls has them
+/// beside the kernel's, and does not come to them.
+const PROGRAMS: &str = "17cotangent_runtime5entry7program";
 
 /// A module that grows.
 pub(crate) struct Assembly<'c> {
@@ -106,7 +109,7 @@ impl<'c> Assembly<'c> {
 
     /// The module that defines a symbol.
     fn definition(&mut self, symbol: &str) -> Result<Option<usize>, String> {
-        if symbol.starts_with(OWN) || symbol.starts_with("llvm.") || self.defined.contains(symbol) {
+        if is_own(symbol) || symbol.starts_with("llvm.") || self.defined.contains(symbol) {
             return Ok(None);
         }
         if let Some(k) = self.bitcode.definition(symbol.as_bytes()) {
@@ -178,6 +181,11 @@ impl<'c> Assembly<'c> {
     }
 }
 
+/// Is it a function of the runtime's or of the pass's, which is not followed?
+fn is_own(symbol: &str) -> bool {
+    symbol.starts_with(OWN) || symbol.contains(PROGRAMS)
+}
+
 /// What may be copied out of a module.
 struct State<'m> {
     /// The code is in the program natively, and its symbols cannot be changed any more.
@@ -191,7 +199,7 @@ impl<'m> State<'m> {
             return true;
         };
         let name = f.name();
-        if name.starts_with(OWN) || name == "rust_eh_personality" || f.attribute("allockind").is_some() {
+        if is_own(&name) || name == "rust_eh_personality" || f.attribute("allockind").is_some() {
             return false;
         }
         if f.attribute("noreturn").is_some() && !is_local(v) {

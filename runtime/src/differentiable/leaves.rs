@@ -233,20 +233,53 @@ impl Leaves {
 pub enum Source {
     /// Every leaf is "none".
     Nothing,
-    /// One number for each leaf, in order.
-    Numbers(std::vec::IntoIter<Number>),
+    /// One number for each leaf, in order. What has no tensors in it does not see them behind the trait.
+    Numbers(Box<dyn Numbers>),
     /// Shadows of the leaves, in order.
     Shadows(Cursor),
 }
 
+/// One number for each leaf, in order.
+pub trait Numbers: std::fmt::Debug {
+    /// The next number, which is a tensor.
+    fn tensor(&mut self) -> Tensor;
+    /// The next number, which is an `f64`.
+    fn f64(&mut self) -> f64;
+    /// The next number, which is an `f32`.
+    fn f32(&mut self) -> f32;
+}
+
+impl Numbers for std::vec::IntoIter<Number> {
+    fn tensor(&mut self) -> Tensor {
+        match self.next() {
+            Some(Number::Tensor(number)) => number,
+            _ => misfit(LeafKind::Tensor),
+        }
+    }
+    fn f64(&mut self) -> f64 {
+        match self.next() {
+            Some(Number::F64(number)) => number,
+            _ => misfit(LeafKind::F64),
+        }
+    }
+    fn f32(&mut self) -> f32 {
+        match self.next() {
+            Some(Number::F32(number)) => number,
+            _ => misfit(LeafKind::F32),
+        }
+    }
+}
+
 impl Source {
+    /// One number for each leaf, in order.
+    pub fn numbers(numbers: Vec<Number>) -> Source {
+        Source::Numbers(Box::new(numbers.into_iter()))
+    }
+
     pub(super) fn tensor(&mut self) -> Tensor {
         match self {
             Source::Nothing => Tensor::new(),
-            Source::Numbers(numbers) => match numbers.next() {
-                Some(Number::Tensor(tensor)) => tensor,
-                _ => misfit(LeafKind::Tensor),
-            },
+            Source::Numbers(numbers) => numbers.tensor(),
             Source::Shadows(_) => misfit(LeafKind::Tensor),
         }
     }
@@ -256,10 +289,7 @@ impl Source {
         match self {
             Source::Nothing => 0.0,
             Source::Shadows(cursor) => cursor.next(),
-            Source::Numbers(numbers) => match numbers.next() {
-                Some(Number::F64(number)) => number,
-                _ => misfit(LeafKind::F64),
-            },
+            Source::Numbers(numbers) => numbers.f64(),
         }
     }
 
@@ -268,10 +298,7 @@ impl Source {
         match self {
             Source::Nothing => 0.0,
             Source::Shadows(cursor) => cursor.next(),
-            Source::Numbers(numbers) => match numbers.next() {
-                Some(Number::F32(number)) => number,
-                _ => misfit(LeafKind::F32),
-            },
+            Source::Numbers(numbers) => numbers.f32(),
         }
     }
 

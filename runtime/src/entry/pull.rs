@@ -1,13 +1,11 @@
 //! A forward pass that was run: what turns seeds into cotangents.
 
 use super::structure;
-use crate::differentiable::{Differentiable, Leaf, Leaves, Number, Place, Source};
-use crate::engine;
+use crate::differentiable::{Differentiable, Leaf, Leaves, Place, Source};
 use crate::error::Error;
 use crate::kernel::Held;
 use crate::kernel::shadow::Run;
 use std::sync::{Mutex, PoisonError};
-use tch::Tensor;
 
 /// The run, and the shape that cotangents have.
 pub struct Pull<C> {
@@ -24,9 +22,22 @@ pub struct Pull<C> {
 /// What ran.
 enum Work {
     /// A program over tensors.
-    Program(engine::Run),
+    Program(Box<dyn Program>),
     /// A kernel.
     Kernel(Mutex<Held>),
+}
+
+/// A program over tensors that ran.
+pub(super) trait Program: Send + Sync {
+    /// The cotangents for seeds on the first outputs.
+    fn pullback(&self, seeds: &[Run], outputs: &[Run]) -> Result<Source, Error>;
+
+    /// The cotangents for a seed of one on the leaf of the result at `place`, if it is there. Uses up what was saved.
+    fn pullback_of_one(
+        self: Box<Self>,
+        place: Option<Place>,
+        not_scalar: &dyn Fn(&str) -> Error,
+    ) -> Result<Source, Error>;
 }
 
 struct Outputs(Vec<Run>);
@@ -43,7 +54,7 @@ impl<C> std::fmt::Debug for Pull<C> {
 }
 
 impl<C: Differentiable<Cotangent = C>> Pull<C> {
-    pub(super) fn of_program(name: &str, run: engine::Run, shape: C, outputs: Vec<Run>, absent: bool) -> Pull<C> {
+    pub(super) fn of_program(name: &str, run: Box<dyn Program>, shape: C, outputs: Vec<Run>, absent: bool) -> Pull<C> {
         Pull::new(name, Work::Program(run), shape, outputs, absent)
     }
 
@@ -92,38 +103,37 @@ impl<C: Differentiable<Cotangent = C>> Pull<C> {
         let place = match leaves.as_slice() {
             [] if self.absent => None,
             [leaf] => Some(leaf.place),
-            _ => return Err(self.not_scalar(&format!("it is made of {} tensors and floats", leaves.len()))),
+            _ => {
+                return Err(not_scalar(
+                    &self.name,
+                    &format!("it is made of {} tensors and floats", leaves.len()),
+                ));
+            }
         };
-        if let Some(Place::Tensor(tensor)) = place {
-            // SAFETY: the leaf of a result that is borrowed.
-            let tensor = unsafe { &*tensor };
-            if !tensor.defined() {
-                return Err(self.not_scalar("it is undefined"));
-            }
-            if tensor.numel() != 1 {
-                return Err(self.not_scalar(&format!("its shape is {:?}", tensor.size())));
-            }
-        }
+        let name = self.name;
         let shape = self.shape.into_inner().unwrap_or_else(PoisonError::into_inner);
         match self.work {
             Work::Program(run) => {
-                let numbers = run.pullback_of_one(place.map(|place| move || one(place)))?;
-                Ok(shape.cotangent(&mut Source::Numbers(numbers.into_iter())))
+                let mut cotangents = run.pullback_of_one(place, &|what| not_scalar(&name, what))?;
+                Ok(shape.cotangent(&mut cotangents))
             }
             Work::Kernel(held) => {
                 let mut held = held.into_inner().unwrap_or_else(PoisonError::into_inner);
-                let one = place.map(one).transpose()?;
-                let seeds: Vec<Run> = one.iter().map(seed_of).collect();
+                let one = match place {
+                    Some(Place::F32(_)) => Some(Place::F32(&1.0)),
+                    place => place.map(|_| Place::F64(&1.0)),
+                };
+                let (param, count, shadow) = (Leaf::RETURN, 1, std::ptr::null_mut());
+                let seed = |place| Run {
+                    param,
+                    place,
+                    count,
+                    shadow,
+                };
+                let seeds: Vec<Run> = one.into_iter().map(seed).collect();
                 Ok(held.pull(&seeds, &self.outputs.0[..seeds.len()], &shape))
             }
         }
-    }
-
-    fn not_scalar(&self, what: &str) -> Error {
-        Error::new(format!(
-            "`{0}::value_and_grad` and `{0}::grad` need one scalar output, but {what}: use `{0}::vjp` and give a seed",
-            self.name
-        ))
     }
 
     /// The cotangents for seeds on the first outputs.
@@ -134,57 +144,13 @@ impl<C: Differentiable<Cotangent = C>> Pull<C> {
                 let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
                 Ok(held.pull(seeds, outputs, &*shape()))
             }
-            Work::Program(run) => {
-                let mut numbers: Vec<Number> = seeds.iter().flat_map(Run::leaves).map(read).collect();
-                let unseeded = self.outputs.0.iter().flat_map(Run::leaves).skip(numbers.len());
-                numbers.extend(unseeded.map(|place| Number::none(place.kind())));
-                let numbers = run.pullback(numbers)?;
-                Ok(shape().cotangent(&mut Source::Numbers(numbers.into_iter())))
-            }
+            Work::Program(run) => Ok(shape().cotangent(&mut run.pullback(seeds, &self.outputs.0)?)),
         }
     }
 }
 
-/// One, like the number in that place.
-fn one(place: Place) -> Result<Number, Error> {
-    Ok(match place {
-        Place::F64(_) => Number::F64(1.0),
-        Place::F32(_) => Number::F32(1.0),
-        // SAFETY: the leaf of a result that is borrowed.
-        Place::Tensor(tensor) => Number::Tensor(tch::no_grad(|| unsafe { &*tensor }.f_ones_like())?),
-    })
-}
-
-/// The number as a seed of the result.
-fn seed_of(number: &Number) -> Run {
-    Run {
-        param: Leaf::RETURN,
-        place: match number {
-            Number::Tensor(x) => Place::Tensor(x),
-            Number::F64(x) => Place::F64(x),
-            Number::F32(x) => Place::F32(x),
-        },
-        count: 1,
-        shadow: std::ptr::null_mut(),
-    }
-}
-
-pub(super) fn read(place: Place) -> Number {
-    // SAFETY: the leaves of a seed that the caller still holds.
-    unsafe {
-        match place {
-            Place::Tensor(tensor) => Number::Tensor(share(&*tensor)),
-            Place::F64(value) => Number::F64(*value),
-            Place::F32(value) => Number::F32(*value),
-        }
-    }
-}
-
-/// Another handle; of the undefined tensor, too.
-fn share(tensor: &Tensor) -> Tensor {
-    if tensor.defined() {
-        tensor.shallow_clone()
-    } else {
-        Tensor::new()
-    }
+fn not_scalar(name: &str, what: &str) -> Error {
+    Error::new(format!(
+        "`{name}::value_and_grad` and `{name}::grad` need one scalar output, but {what}: use `{name}::vjp` and give a seed"
+    ))
 }

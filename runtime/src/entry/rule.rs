@@ -101,10 +101,7 @@ where
     fn call(&self, seeds: Vec<Number>) -> Vec<Number> {
         let (residuals, seed) = {
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            (
-                kept.0.clone(),
-                kept.1.cotangent(&mut Source::Numbers(seeds.into_iter())),
-            )
+            (kept.0.clone(), kept.1.cotangent(&mut Source::numbers(seeds)))
         };
         let cotangents = (self.backward.0)(residuals, seed);
         let mut leaves = Leaves::default();
@@ -112,7 +109,7 @@ where
         leaves
             .into_vec()
             .iter()
-            .map(|leaf| super::pull::read(leaf.place))
+            .map(|leaf| super::program::read(leaf.place))
             .collect()
     }
 }

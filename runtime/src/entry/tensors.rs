@@ -342,7 +342,7 @@ where
         let Some((pull, shape)) = &*pull else {
             return Err("Trying to backward through the graph a second time: pass `keep_graph` to the first".into());
         };
-        let seed = shape.cotangent(&mut Source::Numbers(numbers.into_iter()));
+        let seed = shape.cotangent(&mut Source::numbers(numbers));
         let cotangents = pull
             .call(|leaves| leaves.of(Leaf::RETURN, &seed))
             .map_err(|e| e.to_string())?;
@@ -354,6 +354,8 @@ where
         });
         Ok(results)
     }
+
+    fn will_release(&self) {}
 
     fn release(&self) {
         *self.pull.lock().unwrap_or_else(PoisonError::into_inner) = None;

@@ -47,7 +47,7 @@ fn cotangents_have_the_structure_of_the_value_and_copy_its_constants() {
         Number::F64(8.0),
         Number::F32(9.0),
     ];
-    let (tensors, floats, single) = value.cotangent(&mut Source::Numbers(numbers.into_iter()));
+    let (tensors, floats, single) = value.cotangent(&mut Source::numbers(numbers));
     assert_eq!(tensors[0].double_value(&[]), 10.0);
     assert!(!tensors[1].defined());
     assert_eq!((floats, single), ([7.0, 8.0], Some((9.0, 6))));

@@ -84,7 +84,8 @@ where
 {
     match (R::NUMBER, kernel.grad) {
         (Some(kind), Some(grad)) => Ok(gradient(grad, kind, args, reach, shape)),
-        _ => {
+        (Some(_), None) => Err(kernel.missing("grad")),
+        (None, _) => {
             let (result, pull) = vjp::<A, R, C>(kernel, args, reach, shape, finals)?;
             let cotangents = pull.once_with_one(&result)?;
             Ok((result, cotangents))
