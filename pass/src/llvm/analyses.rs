@@ -51,7 +51,7 @@ impl<'m> Function<'m> {
     ///
     /// If the result differs, the copied `ret`s are the caller's to replace. Attributes that bound what the function
     /// does to memory (`memory`, `nofree`, `captures`, `speculatable`), or that speak of a result of another type, are
-    /// left out.
+    /// left out. The calling convention is C's.
     pub fn clone_as(self, ty: Type<'m>, name: &str) -> (Function<'m>, Vec<(Value<'m>, Value<'m>)>) {
         unsafe extern "C" fn report(context: *mut c_void, old: LLVMValueRef, new: LLVMValueRef) {
             // SAFETY: the context is the vector that `clone_as` passes; the values are live.

@@ -108,7 +108,7 @@ typedef void (*ct_block)(void *context, LLVMBasicBlockRef block);
 
 // A copy of the function's body in the same module, as a function of another type: its first parameters are those of
 // the original. Reports arguments, blocks and instructions, in order, each with its copy. Attributes that bound what the
-// function does to memory, or that speak of the result where its type differs, are left out.
+// function does to memory, or that speak of the result where its type differs, are left out; the convention is C's.
 LLVMValueRef ct_clone_function(LLVMValueRef original, LLVMTypeRef type, const char *name, size_t length, ct_pair report,
                                void *context) {
   auto *from = value<Function>(original);
@@ -122,6 +122,8 @@ LLVMValueRef ct_clone_function(LLVMValueRef original, LLVMTypeRef type, const ch
   }
   SmallVector<ReturnInst *, 4> returns;
   CloneFunctionInto(to, from, map, CloneFunctionChangeType::LocalChangesOnly, returns);
+  // Nobody but the new callers calls the copy, whatever convention LLVM chose for the original's.
+  to->setCallingConv(CallingConv::C);
   // What is said of the original's result does not hold for another result, and a derivative has effects of its own.
   bool same_result = to->getReturnType() == from->getReturnType();
   if (!same_result)

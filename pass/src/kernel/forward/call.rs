@@ -114,7 +114,8 @@ fn emit<'m>(
     }
     arguments.push(s.arena);
     let new = put(s, i, ty, f, &arguments);
-    new.set_call_convention(if pointer.is_some() { 0 } else { copy.call_convention() });
+    // Tangent functions have C's convention.
+    new.set_call_convention(0);
     for k in 0..i.argument_count() {
         copy.copy_passing(k, new, k + u32::from(pointer.is_some()));
     }

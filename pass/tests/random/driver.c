@@ -1,0 +1,64 @@
+// Compares the derivatives of every function with each other and with differences; counts blocks of the heap.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef double (*primal)(double *, long, double);
+typedef double (*reverse)(double *, double *, long, double);
+typedef double (*forward)(double *, double *, long, double, double);
+// Narrow: it rounds to `float` on the way, each sweep its own values.
+typedef struct { primal f; reverse grad; forward tan; const char *name; int narrow; } program;
+extern const program programs[];
+extern const int program_count;
+
+enum { N = 6 };
+static const double at[N] = {0.71, -0.43, 1.27, 0.16, -1.12, 0.58}, a0 = 0.37;
+static const double v[N] = {0.9, -0.4, 0.3, 1.1, -0.7, 0.5}, va = 0.8;
+
+static long blocks;
+void *__real_malloc(size_t), *__real_realloc(void *, size_t);
+void __real_free(void *);
+void *__wrap_malloc(size_t n) { blocks++; void *p = __real_malloc(n); if (p) memset(p, 0x5a, n); return p; }
+void *__wrap_realloc(void *p, size_t n) { if (!p) blocks++; return __real_realloc(p, n); }
+void __wrap_free(void *p) { if (p) blocks--; __real_free(p); }
+
+static double value(primal f, long n, double t) {
+  double x[N];
+  for (int i = 0; i < N; i++) x[i] = at[i] + t * v[i];
+  return f(x, n, a0 + t * va);
+}
+// Fourth order.
+static double slope(primal f, long n, double h) {
+  return (8 * (value(f, n, h) - value(f, n, -h)) - (value(f, n, 2 * h) - value(f, n, -2 * h))) / (12 * h);
+}
+static int differ(double p, double q, double tolerance) {
+  return !(fabs(p - q) <= tolerance * fmax(1, fmax(fabs(p), fabs(q))));
+}
+
+int main(void) {
+  setvbuf(stdout, 0, _IONBF, 0);
+  int wrong = 0, rough = 0;
+  for (int k = 0; k < program_count; k++)
+    for (long n = 0; n <= 3; n += 3) {
+      const program *p = &programs[k];
+      double x[N], d[N] = {0}, fine = slope(p->f, n, 1e-4), coarse = slope(p->f, n, 2e-4);
+      long before = blocks;
+      memcpy(x, at, sizeof x);
+      double got = p->grad(x, d, n, a0) * va;
+      for (int i = 0; i < N; i++) got += d[i] * v[i];
+      memcpy(x, at, sizeof x);
+      memcpy(d, v, sizeof d);
+      double tangent = p->tan(x, d, n, a0, va);
+      // Where a branch decides otherwise nearby, differences tell nothing.
+      int smooth = !differ(fine, coarse, 1e-6);
+      rough += !smooth;
+      if (differ(got, tangent, p->narrow ? 1e-6 : 1e-9) || (smooth && differ(got, fine, 1e-5)) || blocks != before) {
+        wrong++;
+        printf("%s(n = %ld): reverse %.12g, forward %.12g, differences %.12g (%s), blocks %+ld\n", p->name, n, got,
+               tangent, fine, smooth ? "smooth" : "rough", blocks - before);
+      }
+    }
+  printf("rough %d of %d\n", rough, 2 * program_count);
+  return wrong != 0 || rough > program_count / 2;
+}

@@ -1,0 +1,538 @@
+//! Random programs, as LLVM's text in the shape that a C compiler gives without optimisation: every variable is a stack
+//! slot. They have loops, breaks, branches, switches, arrays that are overwritten, structs with padding and pointers, heap
+//! blocks that grow, copies of memory and of floats as integers, calls, recursion, and calls of pointers.
+
+use std::fmt::Write;
+
+/// Numbers that a seed determines (splitmix64).
+pub struct Random(pub u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    fn real(&mut self) -> f64 {
+        (self.below(4001) as f64 - 2000.0) / 1000.0
+    }
+}
+
+/// Elements of the array that is passed.
+pub const INPUTS: usize = 6;
+/// Variables, arrays and counters of a function.
+const VARIABLES: u64 = 4;
+
+/// What every module declares. `main` functions are `double f(ptr x, i64 n, double a)`.
+pub const HEADER: &str = r#"
+target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
+target triple = "x86_64-unknown-linux-gnu"
+%S = type { i32, double, float, ptr, [2 x double] }
+declare double @sin(double)
+declare double @llvm.exp.f64(double)
+declare double @llvm.fabs.f64(double)
+declare double @llvm.sqrt.f64(double)
+declare double @tanh(double)
+declare ptr @malloc(i64)
+declare ptr @realloc(ptr, i64)
+declare void @free(ptr)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+"#;
+
+/// Writes one function.
+struct Writer<'a> {
+    r: &'a mut Random,
+    text: String,
+    next: u32,
+    /// Statements that may still be written.
+    budget: u32,
+    /// Counters of the loops around, and the label to leave the innermost.
+    counters: Vec<String>,
+    exits: Vec<String>,
+    narrow: bool,
+    /// Functions that may be called.
+    callees: &'a [String],
+    own: String,
+}
+
+impl Writer<'_> {
+    fn fresh(&mut self) -> String {
+        self.next += 1;
+        format!("%t{}", self.next)
+    }
+
+    fn emit(&mut self, code: &str) -> String {
+        let t = self.fresh();
+        writeln!(self.text, "  {t} = {code}").unwrap();
+        t
+    }
+
+    fn line(&mut self, code: &str) {
+        writeln!(self.text, "  {code}").unwrap();
+    }
+
+    fn label(&mut self) -> String {
+        self.next += 1;
+        format!("l{}", self.next)
+    }
+
+    fn begin(&mut self, label: &str) {
+        writeln!(self.text, "{label}:").unwrap();
+    }
+
+    fn constant(&mut self) -> String {
+        format!("{:.3}", self.r.real())
+    }
+
+    /// Address of a variable, or of an element of an array, the input or a struct.
+    fn place(&mut self) -> String {
+        match self.r.below(8) {
+            0..=2 => format!("%v{}", self.r.below(VARIABLES)),
+            3 | 4 => {
+                let array = if self.r.below(2) == 0 { "%arr" } else { "%other" };
+                let i = self.index(4);
+                self.emit(&format!(
+                    "getelementptr inbounds [6 x double], ptr {array}, i64 0, i64 {i}"
+                ))
+            }
+            5 => {
+                let i = self.index(INPUTS as u64);
+                self.emit(&format!("getelementptr inbounds double, ptr %x, i64 {i}"))
+            }
+            6 => {
+                let s = self.structure();
+                match self.r.below(2) {
+                    0 => self.emit(&format!("getelementptr inbounds %S, ptr {s}, i32 0, i32 1")),
+                    _ => {
+                        let i = self.index(2);
+                        self.emit(&format!("getelementptr inbounds %S, ptr {s}, i32 0, i32 4, i64 {i}"))
+                    }
+                }
+            }
+            _ => {
+                // Through a pointer in memory.
+                let s = self.structure();
+                let at = self.emit(&format!("getelementptr inbounds %S, ptr {s}, i32 0, i32 3"));
+                self.emit(&format!("load ptr, ptr {at}"))
+            }
+        }
+    }
+
+    fn structure(&mut self) -> &'static str {
+        if self.r.below(2) == 0 { "%s" } else { "%z" }
+    }
+
+    /// An index below a bound: constant, or from a counter.
+    fn index(&mut self, bound: u64) -> String {
+        match self.counters.last().cloned() {
+            Some(counter) if self.r.below(2) == 0 => {
+                let i = self.emit(&format!("load i64, ptr {counter}"));
+                self.emit(&format!("urem i64 {i}, {bound}"))
+            }
+            _ => self.r.below(bound).to_string(),
+        }
+    }
+
+    /// A bounded expression.
+    fn expression(&mut self, depth: u32) -> String {
+        if depth == 0 {
+            return match self.r.below(6) {
+                0 => self.constant(),
+                1 => "%a".into(),
+                2 if self.narrow => {
+                    let s = self.structure();
+                    let at = self.emit(&format!("getelementptr inbounds %S, ptr {s}, i32 0, i32 2"));
+                    let x = self.emit(&format!("load float, ptr {at}"));
+                    self.emit(&format!("fpext float {x} to double"))
+                }
+                3 if !self.counters.is_empty() => {
+                    let counter = self.counters[0].clone();
+                    let i = self.emit(&format!("load i64, ptr {counter}"));
+                    let x = self.emit(&format!("sitofp i64 {i} to double"));
+                    self.emit(&format!("fmul double {x}, 0.25"))
+                }
+                _ => {
+                    let place = self.place();
+                    self.emit(&format!("load double, ptr {place}"))
+                }
+            };
+        }
+        let x = self.expression(depth - 1);
+        match self.r.below(9) {
+            0..=2 => {
+                let y = self.expression(depth - 1);
+                let op = ["fadd", "fsub", "fmul"][self.r.below(3) as usize];
+                self.emit(&format!("{op} double {x}, {y}"))
+            }
+            3 => {
+                let y = self.expression(depth - 1);
+                let square = self.emit(&format!("fmul double {y}, {y}"));
+                let under = self.emit(&format!("fadd double {square}, 1.0"));
+                self.emit(&format!("fdiv double {x}, {under}"))
+            }
+            4 => {
+                let square = self.emit(&format!("fmul double {x}, {x}"));
+                let under = self.emit(&format!("fadd double {square}, 1.0"));
+                self.emit(&format!("call double @llvm.sqrt.f64(double {under})"))
+            }
+            5 => {
+                let square = self.emit(&format!("fmul double {x}, {x}"));
+                let minus = self.emit(&format!("fneg double {square}"));
+                self.emit(&format!("call double @llvm.exp.f64(double {minus})"))
+            }
+            6 => {
+                let y = self.expression(depth - 1);
+                let c = self.emit(&format!("fcmp olt double {x}, {y}"));
+                self.emit(&format!("select i1 {c}, double {x}, double {y}"))
+            }
+            7 => self.emit(&format!("call double @llvm.fabs.f64(double {x})")),
+            _ => self.emit(&format!("call double @tanh(double {x})")),
+        }
+    }
+
+    /// An expression between -1 and 1.
+    fn tame(&mut self) -> String {
+        let depth = 1 + self.r.below(2) as u32;
+        let x = self.expression(depth);
+        self.emit(&format!("call double @sin(double {x})"))
+    }
+
+    fn condition(&mut self) -> String {
+        match self.counters.last().cloned() {
+            Some(counter) if self.r.below(3) == 0 => {
+                let i = self.emit(&format!("load i64, ptr {counter}"));
+                let bit = self.emit(&format!("and i64 {i}, 1"));
+                self.emit(&format!("icmp eq i64 {bit}, 0"))
+            }
+            _ => {
+                let (x, y) = (self.expression(1), self.constant());
+                self.emit(&format!("fcmp ogt double {x}, {y}"))
+            }
+        }
+    }
+
+    fn block(&mut self, depth: u32) {
+        for _ in 0..1 + self.r.below(3) {
+            if self.budget > 0 {
+                self.budget -= 1;
+                self.statement(depth);
+            }
+        }
+    }
+
+    fn statement(&mut self, depth: u32) {
+        match self.r.below(if depth == 0 { 12 } else { 17 }) {
+            4 if self.narrow => {
+                let (value, s) = (self.tame(), self.structure());
+                let narrow = self.emit(&format!("fptrunc double {value} to float"));
+                let at = self.emit(&format!("getelementptr inbounds %S, ptr {s}, i32 0, i32 2"));
+                self.line(&format!("store float {narrow}, ptr {at}"));
+            }
+            0..=4 => {
+                let (value, place) = (self.tame(), self.place());
+                self.line(&format!("store double {value}, ptr {place}"));
+            }
+            5 => {
+                let (to, from) = if self.r.below(2) == 0 {
+                    ("%s", "%z")
+                } else {
+                    ("%z", "%s")
+                };
+                self.line(&format!(
+                    "call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {from}, i64 48, i1 false)"
+                ));
+            }
+            6 => self.copies(),
+            7 => {
+                // A pointer into something that lives as long as the function.
+                let target = match self.r.below(3) {
+                    0 => format!("%v{}", self.r.below(VARIABLES)),
+                    1 => {
+                        let i = self.index(4);
+                        self.emit(&format!(
+                            "getelementptr inbounds [6 x double], ptr %arr, i64 0, i64 {i}"
+                        ))
+                    }
+                    _ => {
+                        let i = self.index(INPUTS as u64);
+                        self.emit(&format!("getelementptr inbounds double, ptr %x, i64 {i}"))
+                    }
+                };
+                let s = self.structure();
+                let at = self.emit(&format!("getelementptr inbounds %S, ptr {s}, i32 0, i32 3"));
+                self.line(&format!("store ptr {target}, ptr {at}"));
+            }
+            8 => self.heap(),
+            9 | 10 => self.call(),
+            11 => {
+                if let Some(exit) = self.exits.last().cloned() {
+                    let c = self.condition();
+                    let on = self.label();
+                    self.line(&format!("br i1 {c}, label %{exit}, label %{on}"));
+                    self.begin(&on);
+                }
+            }
+            12 | 13 => self.branch(depth),
+            14 | 15 => self.repeat(depth),
+            _ => self.switch(depth),
+        }
+    }
+
+    /// Floats copied as integers, within arrays, and cleared.
+    fn copies(&mut self) {
+        match self.r.below(4) {
+            0 => {
+                let (to, from) = (self.place(), self.place());
+                let bits = self.emit(&format!("load i64, ptr {from}"));
+                self.line(&format!("store i64 {bits}, ptr {to}"));
+            }
+            1 => {
+                let pair = self.emit("load <2 x i64>, ptr %arr, align 8");
+                let at = self.emit("getelementptr inbounds [6 x double], ptr %other, i64 0, i64 2");
+                self.line(&format!("store <2 x i64> {pair}, ptr {at}, align 8"));
+            }
+            2 => {
+                let (i, k) = (self.r.below(2), self.r.below(2));
+                let to = self.emit(&format!(
+                    "getelementptr inbounds [6 x double], ptr %arr, i64 0, i64 {i}"
+                ));
+                let from = self.emit(&format!(
+                    "getelementptr inbounds [6 x double], ptr %arr, i64 0, i64 {k}"
+                ));
+                self.line(&format!(
+                    "call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {from}, i64 16, i1 false)"
+                ));
+            }
+            _ => self.line("call void @llvm.memset.p0.i64(ptr %other, i8 0, i64 16, i1 false)"),
+        }
+    }
+
+    /// The heap block grows, and is used.
+    fn heap(&mut self) {
+        let old = self.emit("load ptr, ptr %heap");
+        let size = 48 + 8 * self.r.below(4);
+        let new = self.emit(&format!("call ptr @realloc(ptr {old}, i64 {size})"));
+        self.line(&format!("store ptr {new}, ptr %heap"));
+        let (i, k) = (self.index(4), self.index(4));
+        let (to, from) = (
+            self.emit(&format!("getelementptr inbounds double, ptr {new}, i64 {i}")),
+            self.emit(&format!("getelementptr inbounds double, ptr {new}, i64 {k}")),
+        );
+        let before = self.emit(&format!("load double, ptr {from}"));
+        let value = self.tame();
+        let sum = self.emit(&format!("fadd double {before}, {value}"));
+        let bounded = self.emit(&format!("call double @tanh(double {sum})"));
+        self.line(&format!("store double {bounded}, ptr {to}"));
+        let v = self.r.below(VARIABLES);
+        self.line(&format!("store double {bounded}, ptr %v{v}"));
+    }
+
+    fn call(&mut self) {
+        let pointer = match self.r.below(3) {
+            0 => "%x".to_string(),
+            1 => "%arr".to_string(),
+            _ => self.emit("load ptr, ptr %heap"),
+        };
+        let x = self.tame();
+        let callee = match self.callees {
+            [] => return self.recurse(),
+            [one] => one.clone(),
+            [one, two, ..] if self.r.below(2) == 0 => {
+                let c = self.condition();
+                self.emit(&format!("select i1 {c}, ptr {one}, ptr {two}"))
+            }
+            all => all[self.r.below(all.len() as u64) as usize].clone(),
+        };
+        let y = self.emit(&format!("call double {callee}(ptr {pointer}, i64 %n, double {x})"));
+        let place = self.place();
+        self.line(&format!("store double {y}, ptr {place}"));
+    }
+
+    /// A call of the function itself, as often as `n` says.
+    fn recurse(&mut self) {
+        let more = self.emit("icmp sgt i64 %n, 0");
+        let (deep, on) = (self.label(), self.label());
+        self.line(&format!("br i1 {more}, label %{deep}, label %{on}"));
+        self.begin(&deep);
+        let fewer = self.emit("lshr i64 %n, 1");
+        let x = self.tame();
+        let own = self.own.clone();
+        let y = self.emit(&format!("call double {own}(ptr %x, i64 {fewer}, double {x})"));
+        let v = self.r.below(VARIABLES);
+        self.line(&format!("store double {y}, ptr %v{v}"));
+        self.line(&format!("br label %{on}"));
+        self.begin(&on);
+    }
+
+    fn branch(&mut self, depth: u32) {
+        let c = self.condition();
+        let (yes, no, on) = (self.label(), self.label(), self.label());
+        self.line(&format!("br i1 {c}, label %{yes}, label %{no}"));
+        for side in [yes, no] {
+            self.begin(&side);
+            self.block(depth - 1);
+            self.line(&format!("br label %{on}"));
+        }
+        self.begin(&on);
+    }
+
+    fn switch(&mut self, depth: u32) {
+        let i = self.index(3);
+        let i = self.emit(&format!("add i64 {i}, 0"));
+        let labels: Vec<_> = (0..3).map(|_| self.label()).collect();
+        let on = self.label();
+        self.line(&format!(
+            "switch i64 {i}, label %{} [ i64 1, label %{} i64 2, label %{} ]",
+            labels[0], labels[1], labels[2]
+        ));
+        for (k, side) in labels.iter().enumerate() {
+            self.begin(side);
+            self.block(depth - 1);
+            // One case falls through to the next.
+            let next = if k == 1 { labels[2].clone() } else { on.clone() };
+            self.line(&format!("br label %{next}"));
+        }
+        self.begin(&on);
+    }
+
+    /// A loop with a counter; its end is a constant, an argument, or decided by floats as well.
+    fn repeat(&mut self, depth: u32) {
+        let counter = format!("%c{}", self.counters.len());
+        if self.counters.len() == 3 {
+            return;
+        }
+        let end = match self.r.below(3) {
+            0 => "%n".to_string(),
+            _ => (1 + self.r.below(4)).to_string(),
+        };
+        let (head, body, exit) = (self.label(), self.label(), self.label());
+        self.line(&format!("store i64 0, ptr {counter}"));
+        self.line(&format!("br label %{head}"));
+        self.begin(&head);
+        let i = self.emit(&format!("load i64, ptr {counter}"));
+        let c = self.emit(&format!("icmp slt i64 {i}, {end}"));
+        self.line(&format!("br i1 {c}, label %{body}, label %{exit}"));
+        self.begin(&body);
+        self.counters.push(counter.clone());
+        self.exits.push(exit.clone());
+        self.block(depth - 1);
+        self.counters.pop();
+        self.exits.pop();
+        let i = self.emit(&format!("load i64, ptr {counter}"));
+        let next = self.emit(&format!("add nsw i64 {i}, 1"));
+        self.line(&format!("store i64 {next}, ptr {counter}"));
+        self.line(&format!("br label %{head}"));
+        self.begin(&exit);
+    }
+
+    fn function(mut self, linkage: &str) -> String {
+        let own = self.own.clone();
+        writeln!(
+            self.text,
+            "define {linkage}double {own}(ptr %x, i64 %n, double %a) {{\nentry:"
+        )
+        .unwrap();
+        for v in 0..VARIABLES {
+            self.line(&format!("%v{v} = alloca double"));
+        }
+        for (name, ty) in [
+            ("arr", "[6 x double]"),
+            ("other", "[6 x double]"),
+            ("s", "%S"),
+            ("z", "%S"),
+            ("c0", "i64"),
+            ("c1", "i64"),
+            ("c2", "i64"),
+            ("heap", "ptr"),
+        ] {
+            self.line(&format!("%{name} = alloca {ty}"));
+        }
+        for v in 0..VARIABLES {
+            let c = self.constant();
+            self.line(&format!("store double {c}, ptr %v{v}"));
+        }
+        self.line("store double %a, ptr %v0");
+        for array in ["%arr", "%other"] {
+            self.line(&format!(
+                "call void @llvm.memcpy.p0.p0.i64(ptr {array}, ptr %x, i64 48, i1 false)"
+            ));
+        }
+        let block = self.emit("call ptr @malloc(i64 48)");
+        self.line(&format!(
+            "call void @llvm.memcpy.p0.p0.i64(ptr {block}, ptr %other, i64 48, i1 false)"
+        ));
+        self.line(&format!("store ptr {block}, ptr %heap"));
+        for s in ["%s", "%z"] {
+            self.line(&format!(
+                "call void @llvm.memset.p0.i64(ptr {s}, i8 0, i64 48, i1 false)"
+            ));
+            let at = self.emit(&format!("getelementptr inbounds %S, ptr {s}, i32 0, i32 3"));
+            self.line(&format!("store ptr %v1, ptr {at}"));
+        }
+        while self.budget > 0 {
+            self.block(3);
+        }
+        let mut sum = self.constant();
+        for at in ["%v0", "%v1", "%v2", "%v3", "%arr"] {
+            let x = self.emit(&format!("load double, ptr {at}"));
+            sum = self.emit(&format!("fadd double {sum}, {x}"));
+        }
+        for k in 0..2 {
+            let x = self.expression(1);
+            let scaled = self.emit(&format!("fmul double {x}, {k}.5"));
+            sum = self.emit(&format!("fadd double {sum}, {scaled}"));
+        }
+        let block = self.emit("load ptr, ptr %heap");
+        let x = self.emit(&format!("load double, ptr {block}"));
+        sum = self.emit(&format!("fadd double {sum}, {x}"));
+        self.line(&format!("call void @free(ptr {block})"));
+        self.line(&format!("ret double {sum}\n}}"));
+        self.text
+    }
+}
+
+/// Does the program compute with `float`s, too?
+pub fn is_narrow(seed: u64) -> bool {
+    seed % 2 == 1
+}
+
+/// The functions of program `k`: `f{k}` and what it calls.
+pub fn program(k: usize, seed: u64) -> String {
+    let mut r = Random(seed);
+    let mut text = String::new();
+    let mut callees = vec![];
+    for helper in 0..r.below(3) {
+        let budget = 3 + r.below(6) as u32;
+        let own = format!("@h{k}.{helper}");
+        let available = std::mem::take(&mut callees);
+        text += &writer(&mut r, own.clone(), (budget, is_narrow(seed)), &available).function("internal ");
+        callees = available;
+        callees.push(own);
+    }
+    let budget = 6 + r.below(14) as u32;
+    text += &writer(&mut r, format!("@f{k}"), (budget, is_narrow(seed)), &callees).function("");
+    text
+}
+
+fn writer<'a>(r: &'a mut Random, own: String, (budget, narrow): (u32, bool), callees: &'a [String]) -> Writer<'a> {
+    Writer {
+        r,
+        text: String::new(),
+        next: 0,
+        budget,
+        counters: vec![],
+        exits: vec![],
+        narrow,
+        callees,
+        own,
+    }
+}

@@ -1,0 +1,144 @@
+//! Random programs: reverse = forward = differences, from code of every optimisation level, and no block of the heap is
+//! lost. `RANDOM=20000 cargo test --release --test random` tries as many; `RANDOM_SEED` gives the first seed.
+
+mod generate;
+
+use cotangent_pass::kernel::prepare::Work;
+use cotangent_pass::kernel::{Activity, DiffRequest, Mode, differentiate};
+use cotangent_pass::llvm::{Linkage, OwnedModule};
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
+
+/// Programs of one run of the compiler.
+const BATCH: usize = 50;
+
+fn number(name: &str, otherwise: usize) -> usize {
+    env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(otherwise)
+}
+
+#[test]
+fn reverse_forward_and_differences_agree_at_every_level() {
+    let (count, seed) = (number("RANDOM", 200), number("RANDOM_SEED", 1));
+    let mut wrong = String::new();
+    for first in (seed..seed + count).step_by(BATCH) {
+        let seeds: Vec<_> = (first..(first + BATCH).min(seed + count)).collect();
+        for level in 0..4 {
+            if let Err(why) = check(&seeds, level) {
+                writeln!(wrong, "-O{level}, programs {first}..: {why}").unwrap();
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Differentiates, compiles and runs some programs.
+fn check(seeds: &[usize], level: u32) -> Result<(), String> {
+    let mut text = generate::HEADER.to_string();
+    for seed in seeds {
+        text += &generate::program(*seed, *seed as u64);
+    }
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let folder = match env::var_os("RANDOM_KEEP") {
+        Some(_) => folder.keep(),
+        None => folder.path().to_owned(),
+    };
+    write(&folder, "primal.ll", &text)?;
+    let module = OwnedModule::read(text.as_bytes())?;
+    module.get().verify()?;
+    let done = differentiated(&module, seeds, level)?;
+    write(&folder, "done.ll", &done)?;
+    write(&folder, "driver.c", include_str!("driver.c"))?;
+    write(&folder, "programs.c", &table(seeds))?;
+    let wrap = "-Wl,--wrap=malloc,--wrap=realloc,--wrap=free";
+    let arguments = [
+        "-w",
+        "-O1",
+        "done.ll",
+        "driver.c",
+        "programs.c",
+        wrap,
+        "-lm",
+        "-o",
+        "run",
+    ];
+    let compiled = Command::new("clang-22").args(arguments).current_dir(&folder).output();
+    let compiled = compiled.map_err(|e| format!("clang-22: {e}"))?;
+    if !compiled.status.success() {
+        return Err(String::from_utf8_lossy(&compiled.stderr).into_owned());
+    }
+    let run = Command::new("timeout")
+        .args(["60", "./run"])
+        .current_dir(&folder)
+        .output();
+    let run = run.map_err(|e| e.to_string())?;
+    match run.status.success() {
+        true => Ok(()),
+        false => Err(format!("{:?}\n{}", run.status, String::from_utf8_lossy(&run.stdout))),
+    }
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
+    fs::write(folder.join(name), text).map_err(|e| format!("{name}: {e}"))
+}
+
+/// The module with `grad{k}` and `tan{k}` for every `f{k}`, differentiated as the frontends do.
+fn differentiated(program: &OwnedModule, seeds: &[usize], level: u32) -> Result<String, String> {
+    let program = program.get();
+    if level > 0 {
+        program.run_passes(&format!("default<O{level}>"))?;
+    }
+    let functions: Vec<_> = seeds
+        .iter()
+        .filter_map(|k| program.function(&format!("f{k}")))
+        .collect();
+    let work = Work::extract(program, &functions);
+    work.optimise_primals()?;
+    let module = work.module();
+    let mut requests = vec![];
+    for k in seeds {
+        let function = module
+            .function(&format!("f{k}"))
+            .ok_or("a program without its function")?;
+        let request = |mode, a, entry: &str| DiffRequest {
+            function,
+            mode,
+            arguments: vec![Activity::Dup, Activity::Const, a],
+            result_active: true,
+            primal_result: false,
+            seed_argument: false,
+            arena_argument: false,
+            entry: format!("{entry}{k}"),
+        };
+        requests.push(request(Mode::Combined, Activity::Out, "grad"));
+        requests.push(request(Mode::Forward, Activity::Dup, "tan"));
+    }
+    differentiate(module, &requests).map_err(|r| format!("refused: {r:?}"))?;
+    work.optimise_derivatives(&requests)?;
+    for k in seeds {
+        if let Some(f) = module.function(&format!("f{k}")) {
+            f.set_linkage(Linkage::LLVMExternalLinkage);
+        }
+    }
+    Ok(module.text())
+}
+
+/// C code with the table of programs.
+fn table(seeds: &[usize]) -> String {
+    let mut text = String::from("typedef struct { void *f, *grad, *tan; const char *name; int narrow; } program;\n");
+    for k in seeds {
+        writeln!(text, "void f{k}(void), grad{k}(void), tan{k}(void);").unwrap();
+    }
+    text += "const program programs[] = {\n";
+    for k in seeds {
+        writeln!(
+            text,
+            "  {{f{k}, grad{k}, tan{k}, \"f{k}\", {}}},",
+            u8::from(generate::is_narrow(*k as u64))
+        )
+        .unwrap();
+    }
+    writeln!(text, "}};\nconst int program_count = {};", seeds.len()).unwrap();
+    text
+}
