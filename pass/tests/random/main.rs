@@ -20,21 +20,24 @@ fn number(name: &str, otherwise: usize) -> usize {
 
 #[test]
 fn reverse_forward_and_differences_agree_at_every_level() {
-    let (count, seed) = (number("RANDOM", 200), number("RANDOM_SEED", 1));
-    let mut wrong = String::new();
+    let (count, seed) = (number("RANDOM", 100), number("RANDOM_SEED", 1));
+    let (mut wrong, mut refused) = (String::new(), 0);
     for first in (seed..seed + count).step_by(BATCH) {
         let seeds: Vec<_> = (first..(first + BATCH).min(seed + count)).collect();
         for level in 0..4 {
-            if let Err(why) = check(&seeds, level) {
-                writeln!(wrong, "-O{level}, programs {first}..: {why}").unwrap();
+            match check(&seeds, level) {
+                Ok(more) => refused += more,
+                Err(why) => writeln!(wrong, "-O{level}, programs {first}..: {why}").unwrap(),
             }
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+    // A refusal is not wrong, but these programs hold little that cannot be told.
+    assert!(refused <= 4 * count / 50 + 1, "{refused} of {} were refused", 4 * count);
 }
 
-/// Differentiates, compiles and runs some programs.
-fn check(seeds: &[usize], level: u32) -> Result<(), String> {
+/// Differentiates, compiles and runs some programs; gives the number of those that were refused.
+fn check(seeds: &[usize], level: u32) -> Result<usize, String> {
     let mut text = generate::HEADER.to_string();
     for seed in seeds {
         text += &generate::program(*seed, *seed as u64);
@@ -45,16 +48,30 @@ fn check(seeds: &[usize], level: u32) -> Result<(), String> {
         None => folder.path().to_owned(),
     };
     write(&folder, "primal.ll", &text)?;
-    let module = OwnedModule::read(text.as_bytes())?;
-    module.get().verify()?;
-    let done = differentiated(&module, seeds, level)?;
+    let mut seeds = seeds.to_vec();
+    let all = seeds.len();
+    let done = loop {
+        let module = OwnedModule::read(text.as_bytes())?;
+        module.get().verify()?;
+        match differentiated(&module, &seeds, level)? {
+            Ok(done) => break done,
+            Err(refused) => {
+                let before = seeds.len();
+                let names = |k: &usize| [format!("f{k}"), format!("h{k}.0"), format!("h{k}.1")];
+                seeds.retain(|k| !names(k).iter().any(|n| refused.contains(n)));
+                if seeds.len() == before {
+                    return Err(format!("refused: {refused:?}"));
+                }
+            }
+        }
+    };
     write(&folder, "done.ll", &done)?;
     write(&folder, "driver.c", include_str!("driver.c"))?;
-    write(&folder, "programs.c", &table(seeds))?;
+    write(&folder, "programs.c", &table(&seeds))?;
     let wrap = "-Wl,--wrap=malloc,--wrap=realloc,--wrap=free";
     let arguments = [
         "-w",
-        "-O1",
+        "-O0",
         "done.ll",
         "driver.c",
         "programs.c",
@@ -74,7 +91,7 @@ fn check(seeds: &[usize], level: u32) -> Result<(), String> {
         .output();
     let run = run.map_err(|e| e.to_string())?;
     match run.status.success() {
-        true => Ok(()),
+        true => Ok(all - seeds.len()),
         false => Err(format!("{:?}\n{}", run.status, String::from_utf8_lossy(&run.stdout))),
     }
 }
@@ -83,8 +100,9 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
     fs::write(folder.join(name), text).map_err(|e| format!("{name}: {e}"))
 }
 
-/// The module with `grad{k}` and `tan{k}` for every `f{k}`, differentiated as the frontends do.
-fn differentiated(program: &OwnedModule, seeds: &[usize], level: u32) -> Result<String, String> {
+/// The module with `grad{k}` and `tan{k}` for every `f{k}`, differentiated as the frontends do; or the functions that
+/// were refused.
+fn differentiated(program: &OwnedModule, seeds: &[usize], level: u32) -> Result<Result<String, Vec<String>>, String> {
     let program = program.get();
     if level > 0 {
         program.run_passes(&format!("default<O{level}>"))?;
@@ -114,14 +132,16 @@ fn differentiated(program: &OwnedModule, seeds: &[usize], level: u32) -> Result<
         requests.push(request(Mode::Combined, Activity::Out, "grad"));
         requests.push(request(Mode::Forward, Activity::Dup, "tan"));
     }
-    differentiate(module, &requests).map_err(|r| format!("refused: {r:?}"))?;
+    if let Err(refusals) = differentiate(module, &requests) {
+        return Ok(Err(refusals.into_iter().map(|r| r.function).collect()));
+    }
     work.optimise_derivatives(&requests)?;
     for k in seeds {
         if let Some(f) = module.function(&format!("f{k}")) {
             f.set_linkage(Linkage::LLVMExternalLinkage);
         }
     }
-    Ok(module.text())
+    Ok(Ok(module.text()))
 }
 
 /// C code with the table of programs.
