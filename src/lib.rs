@@ -26,7 +26,8 @@ pub use cotangent_macros::{Differentiable, custom_jvp, custom_vjp, differentiabl
 #[cfg(feature = "jit")]
 pub use cotangent_runtime::engine::save_compiled;
 pub use cotangent_runtime::engine::{
-    PlanOptions, compiled_hits, load_compiled, materializations, register, set_plan_options, specializations,
+    PlanOptions, compiled_hits, load_compiled, materializations, not_registrable, register, set_plan_options,
+    specializations,
 };
 pub use cotangent_runtime::torch::{StorageUse, measure_storage};
 pub use cotangent_runtime::{Differentiable, Error, stop_gradient};

@@ -25,7 +25,17 @@ pub(crate) fn test(arguments: &[OsString]) -> Result<()> {
     )?;
     cotangent(["test", "--package", "cotangent"], arguments)?;
     cotangent(["test", "--package", "cotangent", "--benches"], arguments)?;
+    without_jit()?;
     cargo(["xtask", "cases", "tensors", "--from", "tests/tensors"], &[])
+}
+
+/// A program that saves what it compiled, and the same program without a JIT, which loads it.
+fn without_jit() -> Result<()> {
+    let file = target().join("saved.so").into_os_string();
+    let run = ["run", "--package", "cotangent", "--example", "saved", "--"];
+    cotangent(run, &["save".into(), file.clone()])?;
+    let bare = ["run", "--no-default-features", "--features", "runtime"];
+    cotangent(bare.into_iter().chain(run[1..].iter().copied()), &["load".into(), file])
 }
 
 /// One bench by name, or all.

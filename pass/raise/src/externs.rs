@@ -306,24 +306,6 @@ fn compute(name: &str, a: &[f64]) -> Option<f64> {
 }
 
 /// A readable form of a mangled name: the path without hashes.
-fn demangle(name: &str) -> String {
-    let Some(rest) = name.split("_ZN").nth(1) else {
-        return name.to_string();
-    };
-    let mut parts = vec![];
-    let mut s = rest;
-    while let Some(end) = s.find(|c: char| !c.is_ascii_digit()).filter(|e| *e > 0) {
-        let Ok(n) = s[..end].parse::<usize>() else { break };
-        let Some(part) = s.get(end..end + n) else { break };
-        if !(part.len() == 17 && part.starts_with('h')) {
-            parts.push(
-                part.replace("$LT$", "<")
-                    .replace("$GT$", ">")
-                    .replace("$u20$", " ")
-                    .replace("..", "::"),
-            );
-        }
-        s = &s[end + n..];
-    }
-    parts.join("::")
+pub(crate) fn demangle(name: &str) -> String {
+    format!("{:#}", rustc_demangle::demangle(name))
 }

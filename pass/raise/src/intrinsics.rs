@@ -2,7 +2,8 @@
 
 use crate::code::Ty;
 use crate::eval::{Eval, Flow, Stop};
-use crate::value::{Val, mask, sign_extend};
+use crate::integers;
+use crate::value::Val;
 
 impl Eval<'_> {
     /// An intrinsic by its name after `llvm.`.
@@ -13,7 +14,7 @@ impl Eval<'_> {
                 Ok(Val::Undef)
             }
             "experimental" if name.starts_with("experimental.noalias") => Ok(Val::Undef),
-            "expect" | "ssa" | "launder" | "strip" | "annotation" | "ptrmask" => Ok(args[0].clone()),
+            "expect" | "ssa" | "launder" | "strip" | "annotation" => Ok(args[0].clone()),
             "memcpy" | "memmove" => {
                 let n = self.number(&args[2])?;
                 self.copy(&args[0], &args[1], n as u64)?;
@@ -76,12 +77,7 @@ impl Eval<'_> {
         let op = &head[1..];
         let r = self.op(op, a, b, &ty)?;
         if let (Val::Int(x, n), Val::Int(y, _)) = (a, b) {
-            let exact = exact(op, head.starts_with('s'), *x, *y, *n);
-            let over = match (exact, head.starts_with('s')) {
-                (Some(e), true) => e != sign_extend(mask(e as u128, *n), *n),
-                (Some(e), false) => e < 0 || mask(e as u128, *n) != e as u128,
-                (None, _) => true,
-            };
+            let over = integers::overflows(op, head.starts_with('s'), *x, *y, *n);
             return Ok(Val::Agg(vec![r, Val::bool(over)]));
         }
         if matches!(a, Val::Undef) || matches!(b, Val::Undef) {
@@ -133,14 +129,10 @@ impl Eval<'_> {
     fn saturating(&mut self, head: &str, args: &[Val], ret: &Ty) -> Flow<Val> {
         let n = bits(ret);
         if let (Val::Int(x, _), Val::Int(y, _)) = (&args[0], &args[1]) {
-            let signed = head.starts_with('s');
-            let e = exact(&head[1..], signed, *x, *y, n).unwrap_or(i128::MAX);
-            let (lo, hi) = if signed {
-                (-(1i128 << (n - 1)), (1i128 << (n - 1)) - 1)
-            } else {
-                (0, mask(u128::MAX, n) as i128)
-            };
-            return Ok(Val::signed(e.clamp(lo, hi), n));
+            return Ok(Val::int(
+                integers::saturate(&head[1..], head.starts_with('s'), *x, *y, n),
+                n,
+            ));
         }
         let pair = Ty::Struct(vec![(0, ret.clone()), (ret.size(), Ty::Int(1))], ret.size() + 1);
         let Val::Agg(items) = self.with_overflow(head, args, &pair)? else {
@@ -186,23 +178,19 @@ impl Eval<'_> {
             fixed[0] = Val::signed(i128::from(v), n);
             return self.bits(head, &fixed);
         };
-        Ok(match head {
-            "ctpop" => Val::int(u128::from(x.count_ones()), n),
-            "ctlz" => Val::int(u128::from(x.leading_zeros() - (128 - n)), n),
-            "cttz" => Val::int(u128::from(x.trailing_zeros().min(n)), n),
-            "bswap" => Val::int(x.swap_bytes() >> (128 - n), n),
-            "bitreverse" => Val::int(x.reverse_bits() >> (128 - n), n),
-            _ => {
-                let (y, s) = (self.number(&args[1])? as u128, self.number(&args[2])? as u32 % n);
-                let y = mask(y, n);
-                match (head, s) {
-                    ("fshl", 0) => Val::int(x, n),
-                    ("fshl", _) => Val::int((x << s) | (y >> (n - s)), n),
-                    (_, 0) => Val::int(y, n),
-                    _ => Val::int((x << (n - s)) | (y >> s), n),
-                }
-            }
-        })
+        if let Some(seen) = integers::bits(head, x, n) {
+            return Ok(Val::int(seen, n));
+        }
+        let (y, shift) = (self.whole(&args[1])?, self.whole(&args[2])?);
+        Ok(Val::int(integers::funnel(head == "fshl", x, y, shift, n), n))
+    }
+
+    /// An integer without a sign; asks for a decision if only run time knows it.
+    fn whole(&mut self, v: &Val) -> Flow<u128> {
+        match v {
+            Val::Int(x, _) => Ok(*x),
+            other => Ok(self.number(other)? as u64 as u128),
+        }
     }
 
     fn float_to_int(&mut self, head: &str, a: &Val, ret: &Ty) -> Flow<Val> {
@@ -219,11 +207,7 @@ impl Eval<'_> {
                 return self.modelled(r);
             }
         };
-        let (lo, hi) = match head {
-            "fptosi" => (-(1i128 << (n - 1)), (1i128 << (n - 1)) - 1),
-            _ => (0, mask(u128::MAX, n) as i128),
-        };
-        Ok(Val::signed((x as i128).clamp(lo, hi), n))
+        Ok(Val::int(integers::from_float(head == "fptosi", x, n), n))
     }
 }
 
@@ -231,19 +215,5 @@ fn bits(ty: &Ty) -> u32 {
     match ty {
         Ty::Int(n) => *n,
         _ => 64,
-    }
-}
-
-/// The exact result; `None` if it does not even fit 128 bits.
-fn exact(op: &str, signed: bool, x: u128, y: u128, n: u32) -> Option<i128> {
-    let (a, b) = if signed {
-        (sign_extend(x, n), sign_extend(y, n))
-    } else {
-        (x as i128, y as i128)
-    };
-    match op {
-        "add" => a.checked_add(b),
-        "sub" => a.checked_sub(b),
-        _ => a.checked_mul(b),
     }
 }

@@ -17,6 +17,7 @@ mod eval;
 pub mod explore;
 mod externs;
 mod image;
+mod integers;
 mod intrinsics;
 pub mod memory;
 mod scalar;

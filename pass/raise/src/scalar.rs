@@ -10,7 +10,7 @@ use std::rc::Rc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unmodelled(pub(crate) String);
 
-type Result<T> = std::result::Result<T, Unmodelled>;
+pub(crate) type Result<T> = std::result::Result<T, Unmodelled>;
 
 fn unmodelled<T>(what: impl Into<String>) -> Result<T> {
     Err(Unmodelled(what.into()))
@@ -336,7 +336,7 @@ fn graph_binary(op: &str) -> Option<&'static str> {
     })
 }
 
-fn concrete(op: &str, a: &Val, b: &Val) -> Result<Val> {
+pub(crate) fn concrete(op: &str, a: &Val, b: &Val) -> Result<Val> {
     match (a, b) {
         (Val::Int(x, n), Val::Int(y, _)) => {
             let (sx, sy) = (sign_extend(*x, *n), sign_extend(*y, *n));
@@ -381,7 +381,7 @@ fn concrete(op: &str, a: &Val, b: &Val) -> Result<Val> {
 }
 
 /// Compares integers of `n` bits by LLVM's predicate.
-fn compare(pred: &str, x: u128, y: u128, n: u32) -> bool {
+pub(crate) fn compare(pred: &str, x: u128, y: u128, n: u32) -> bool {
     let (sx, sy) = (sign_extend(x, n), sign_extend(y, n));
     match pred {
         "eq" => x == y,
@@ -456,7 +456,7 @@ fn compare_addresses(pred: &str, a: &Val, b: &Val) -> Option<bool> {
     }
 }
 
-fn cast_concrete(op: &str, a: &Val, from: &Ty, to: &Ty) -> Result<Val> {
+pub(crate) fn cast_concrete(op: &str, a: &Val, from: &Ty, to: &Ty) -> Result<Val> {
     let n = bits(to);
     Ok(match (op, a) {
         ("trunc" | "zext", Val::Int(x, _)) => Val::int(*x, n),

@@ -31,21 +31,33 @@ pub(crate) fn materialized() {
     MATERIALIZATIONS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The variable that names a file to which each new region is reported.
+/// The variable that names a file to which each new region and each refusal is reported.
 const REPORT_VARIABLE: &str = "COTANGENT_REGIONS";
 
 /// Reports a region: a line with the function's name, how many of its ops run by rules of Cotangent's own, and the
 /// names of the opaque ones.
 pub(crate) fn region(graph: &Graph) {
-    let Some(file) = std::env::var_os(REPORT_VARIABLE) else {
+    if std::env::var_os(REPORT_VARIABLE).is_none() {
         return;
-    };
+    }
     let ops = || graph.insts.iter().map(|i| i.op).filter(|op| op.is_libtorch());
     let own = ops().filter(|op| op.own.is_some()).count();
     let opaque: Vec<&str> = ops().filter(|op| op.own.is_none()).map(|op| op.name).collect();
+    report(&format!("{}\t{own}\t{}", graph.name, opaque.join(",")));
+}
+
+/// Reports a call that is refused: a line with the mark `!` and the reason.
+pub(crate) fn refused(reason: &str) {
+    report(&format!("!\t{reason}"));
+}
+
+fn report(line: &str) {
+    let Some(file) = std::env::var_os(REPORT_VARIABLE) else {
+        return;
+    };
     let report = std::fs::OpenOptions::new().create(true).append(true).open(file);
     // A report that cannot be written must not fail the program that is watched.
-    let _ = report.and_then(|mut f| writeln!(f, "{}\t{own}\t{}", graph.name, opaque.join(",")));
+    let _ = report.and_then(|mut f| writeln!(f, "{line}"));
 }
 
 /// A count of residual bytes, taken back when it is dropped.

@@ -1,5 +1,6 @@
 //! Programs that grow: ways that the build did not follow are evaluated when a call first takes them.
 
+use super::counters;
 use crate::error::Error;
 use crate::exec::Meta;
 use cotangent_graph::program::Program;
@@ -87,7 +88,9 @@ pub(super) fn specialize_growing(
                     return Err(Error::new("it cannot be compiled on the way that these arguments take"));
                 };
                 let at = first.at.first().map(|l| format!(" (at {l})")).unwrap_or_default();
-                return Err(Error::new(format!("cannot be differentiated: {}{at}", first.message)));
+                let reason = format!("{}{at}", first.message);
+                counters::refused(&reason);
+                return Err(Error::new(format!("cannot be differentiated: {reason}")));
             }
             Outcome::Grow(path) => path,
         };

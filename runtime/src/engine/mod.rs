@@ -29,7 +29,7 @@ pub use compiled::{compiled_hits, load_compiled};
 pub use cotangent_graph::plan::Options as PlanOptions;
 pub use counters::{materializations, residual_bytes, specializations};
 pub use function::{Description, Function, Param};
-pub use operators::{dispatch, register, register_function};
+pub use operators::{dispatch, not_registrable, register, register_function};
 pub use request::cotangent_request;
 pub(crate) use request::key;
 pub use run::Run;

@@ -17,6 +17,7 @@ use std::ffi::CString;
 use tch::Tensor;
 
 /// Registers every function of the program that LibTorch's schemas can express, and gives their names.
+/// [`not_registrable`] tells of the others.
 ///
 /// # Errors
 /// If the program was built without the pass, or LibTorch refuses a name.
@@ -31,12 +32,24 @@ pub fn register(namespace: &str) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
+/// The functions of the program that [`register`] leaves out, each with what is in the way.
+///
+/// # Errors
+/// If the program was built without the pass.
+pub fn not_registrable() -> Result<Vec<(String, String)>, Error> {
+    let functions = request::all()?.into_iter();
+    let reason = |f: &'static Function| Some((f.name().to_owned(), Signature::of(f.description()).err()?));
+    let mut left_out: Vec<(String, String)> = functions.filter_map(reason).collect();
+    left_out.sort();
+    Ok(left_out)
+}
+
 /// Registers one function; `None` if a parameter or the result has no counterpart in LibTorch's schemas.
 ///
 /// # Errors
 /// If LibTorch refuses: a name that is taken.
 pub fn register_function(namespace: &str, function: &'static Function) -> Result<Option<String>, Error> {
-    let Some(signature) = Signature::of(function.description()) else {
+    let Ok(signature) = Signature::of(function.description()) else {
         return Ok(None);
     };
     let name = function.name().rsplit("::").next().unwrap_or_default().to_owned();

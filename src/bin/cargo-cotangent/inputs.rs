@@ -48,7 +48,10 @@ impl Description {
     /// The `--input` options that the function needs, as an example.
     pub(crate) fn example(&self) -> String {
         let option = |p: &Parameter| match p.passing() {
-            Passing::Number(_) => format!("--input {}=1.0", p.name),
+            Passing::Number("bool") => format!("--input {}=true", p.name),
+            Passing::Number("f64" | "f32") => format!("--input {}=1.0", p.name),
+            Passing::Number(_) => format!("--input {}=1", p.name),
+            Passing::Slice(_) => format!("--input '{}=f32[8,8] f32[8]'", p.name),
             _ => format!("--input '{}=f32[8,8]'", p.name),
         };
         self.params.iter().map(option).collect::<Vec<_>>().join(" ")
@@ -60,38 +63,70 @@ impl Description {
 enum Passing {
     /// A tensor behind so many references.
     Tensor(u32),
+    /// A reference to a tensor that may be missing.
+    Option,
+    /// A slice of tensors, each behind so many references.
+    Slice(u32),
     /// A number of a primitive type.
     Number(&'static str),
     /// Something whose layout the text of the type does not tell.
     Unknown,
 }
 
-const NUMBERS: [&str; 12] = [
-    "f64", "f32", "i64", "u64", "isize", "usize", "i32", "u32", "i16", "u16", "u8", "i8",
+const NUMBERS: [&str; 13] = [
+    "f64", "f32", "i64", "u64", "isize", "usize", "i32", "u32", "i16", "u16", "u8", "i8", "bool",
 ];
 
 impl Parameter {
     fn passing(&self) -> Passing {
-        let (mut ty, mut references) = (self.ty.trim(), 0);
-        while let Some(inner) = ty.strip_prefix('&') {
-            ty = inner.trim_start();
-            if let Some(lifetime) = ty.strip_prefix('\'') {
-                ty = lifetime
-                    .trim_start_matches(|c: char| c.is_alphanumeric() || c == '_')
-                    .trim_start();
-            }
-            ty = ty.strip_prefix("mut ").unwrap_or(ty).trim_start();
-            references += 1;
+        let (ty, references) = referred(&self.ty);
+        if let Some(inner) = ty.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
+            let (ty, inner) = referred(inner);
+            return match (references, last(ty)) {
+                (1, "Tensor") => Passing::Slice(inner),
+                _ => Passing::Unknown,
+            };
         }
-        match ty.rsplit("::").next().map(str::trim) {
-            Some("Tensor") => Passing::Tensor(references),
-            Some(name) if references == 0 => NUMBERS
+        let generic = ty
+            .split_once('<')
+            .and_then(|(name, rest)| Some((last(name), rest.strip_suffix('>')?)));
+        if let Some(("Option", inner)) = generic {
+            let (ty, inner) = referred(inner);
+            return match (references, last(ty), inner) {
+                (0, "Tensor", 1) => Passing::Option,
+                _ => Passing::Unknown,
+            };
+        }
+        match last(ty) {
+            "Tensor" => Passing::Tensor(references),
+            name if references == 0 => NUMBERS
                 .into_iter()
                 .find(|n| *n == name)
                 .map_or(Passing::Unknown, Passing::Number),
             _ => Passing::Unknown,
         }
     }
+}
+
+/// A type without its references, and how many those were.
+fn referred(ty: &str) -> (&str, u32) {
+    let (mut ty, mut references) = (ty.trim(), 0);
+    while let Some(inner) = ty.strip_prefix('&') {
+        ty = inner.trim_start();
+        if let Some(lifetime) = ty.strip_prefix('\'') {
+            ty = lifetime
+                .trim_start_matches(|c: char| c.is_alphanumeric() || c == '_')
+                .trim_start();
+        }
+        ty = ty.strip_prefix("mut ").unwrap_or(ty).trim_start();
+        references += 1;
+    }
+    (ty, references)
+}
+
+/// The last part of a path.
+fn last(ty: &str) -> &str {
+    ty.rsplit("::").next().unwrap_or(ty).trim()
 }
 
 /// A made-up program state with one argument per parameter.
@@ -133,25 +168,58 @@ impl StandIn {
     fn add(&mut self, k: usize, parameter: &Parameter, value: &str) -> Result<()> {
         let base = place(k);
         match parameter.passing() {
-            Passing::Tensor(references) => {
-                // A chain of references, then the tensor, which is one C handle.
-                let chain = 8 * u64::from(references);
-                for at in (0..chain).step_by(8) {
-                    self.words.insert(base + at, base + at + 8);
+            Passing::Tensor(references) => self.tensor(base, references, value)?,
+            // A missing reference is null.
+            Passing::Option if value == "none" => {}
+            Passing::Option => self.tensor(base, 1, value)?,
+            Passing::Slice(references) => {
+                // Where the items lie and how many they are; then the items, each with what it points at.
+                let items: Vec<&str> = value.split_whitespace().collect();
+                let (start, room) = (base + 16, 8 * (u64::from(references) + 2));
+                if 16 + items.len() as u64 * room > ROOM {
+                    bail!("too many tensors");
                 }
-                let handle = base + ROOM / 2;
-                self.words.insert(base + chain, handle);
-                self.tensors
-                    .insert(handle, TensorFacts::contiguous(tensor_type(value)?, handle));
+                self.words.insert(base, start);
+                self.words.insert(base + 8, items.len() as u64);
+                let beyond = start + 8 * items.len() as u64;
+                for (k, item) in (0..).zip(items) {
+                    let own = beyond + k * (room - 8);
+                    match references {
+                        0 => self.handle(start + 8 * k, own, item)?,
+                        _ => {
+                            self.words.insert(start + 8 * k, own);
+                            self.tensor(own, references - 1, item)?;
+                        }
+                    }
+                }
             }
             Passing::Number(ty) => {
                 self.words.insert(base, number(ty, value)?);
             }
             Passing::Unknown => bail!(
-                "the layout of `{}` is not known here: only functions of tensors and numbers can be shown at this stage",
+                "the layout of `{}` is not known here: only functions of tensors, optional tensors, slices of tensors and numbers can be shown at this stage",
                 parameter.ty
             ),
         }
+        Ok(())
+    }
+}
+
+impl StandIn {
+    /// A chain of references at an address, then the tensor, which is one C handle.
+    fn tensor(&mut self, at: u64, references: u32, value: &str) -> Result<()> {
+        let chain = 8 * u64::from(references);
+        for link in (0..chain).step_by(8) {
+            self.words.insert(at + link, at + link + 8);
+        }
+        self.handle(at + chain, at + chain + 8, value)
+    }
+
+    /// A handle that lies at an address, of a tensor.
+    fn handle(&mut self, at: u64, handle: u64, value: &str) -> Result<()> {
+        self.words.insert(at, handle);
+        self.tensors
+            .insert(handle, TensorFacts::contiguous(tensor_type(value)?, handle));
         Ok(())
     }
 }
@@ -185,6 +253,8 @@ fn number(ty: &str, value: &str) -> Result<u64> {
     Ok(match ty {
         "f64" => value.parse::<f64>().with_context(wrong)?.to_bits(),
         "f32" => value.parse::<f32>().with_context(wrong)?.to_bits().into(),
+        "bool" => value.parse::<bool>().with_context(wrong)?.into(),
+        "u64" | "usize" => value.parse::<u64>().with_context(wrong)?,
         _ => value.parse::<i64>().with_context(wrong)?.cast_unsigned(),
     })
 }
@@ -251,7 +321,11 @@ mod tests {
         assert_eq!(parameter("&'a mut tch::Tensor").passing(), Passing::Tensor(1));
         assert_eq!(parameter("tch :: Tensor").passing(), Passing::Tensor(0));
         assert_eq!(parameter("f64").passing(), Passing::Number("f64"));
-        assert_eq!(parameter("&[Tensor]").passing(), Passing::Unknown);
+        assert_eq!(parameter("bool").passing(), Passing::Number("bool"));
+        assert_eq!(parameter("& [Tensor]").passing(), Passing::Slice(0));
+        assert_eq!(parameter("&[& tch :: Tensor]").passing(), Passing::Slice(1));
+        assert_eq!(parameter("Option < & Tensor >").passing(), Passing::Option);
+        assert_eq!(parameter("Vec<Tensor>").passing(), Passing::Unknown);
     }
 
     #[test]
@@ -269,6 +343,26 @@ mod tests {
             host.tensor(handle).unwrap().unwrap().ty,
             TensorType::new(Kind::F32, vec![2, 3])
         );
+    }
+
+    #[test]
+    fn the_tensors_of_a_slice_lie_side_by_side() {
+        for (ty, references) in [("&[Tensor]", 0), ("&[&Tensor]", 1)] {
+            let description = Description {
+                file: String::new(),
+                line: 0,
+                params: vec![parameter(ty)],
+                ret: String::new(),
+            };
+            let host = StandIn::new(&description, &["p=f32[2,3] i64[4]".into()]).unwrap();
+            let (start, count) = (host.load(host.argument(0), 8), host.load(host.argument(0) + 8, 8));
+            assert_eq!(count, 2);
+            for (k, shape) in [vec![2, 3], vec![4]].into_iter().enumerate() {
+                let mut word = host.load(start + 8 * k as u64, 8);
+                (0..references).for_each(|_| word = host.load(word, 8));
+                assert_eq!(*host.tensor(word).unwrap().unwrap().ty.shape, *shape, "{ty} {k}");
+            }
+        }
     }
 
     #[test]

@@ -4,10 +4,11 @@ use crate::inputs::Description;
 use crate::options::{Emit, Explain};
 use crate::{artifacts, stages};
 use anyhow::{Context, Result};
-use cotangent_graph::explain::{Explanation, explain as explanation};
+use cotangent_graph::explain::{Explanation, line_of};
 use cotangent_graph::ir::{Graph, Inst, Loc};
 use cotangent_graph::program::{Program, Tree};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -29,8 +30,9 @@ pub(crate) fn explain(options: &Explain) -> Result<ExitCode> {
     let details: Option<Explanation> = match options.subject.inputs.is_empty() {
         true => None,
         false => {
-            let compiled = stages::compiled(&program, &options.subject.inputs)?;
-            Some(explanation(&compiled.split, &compiled.forward, &compiled.backward))
+            let mut details = stages::explained(&program, &options.subject.inputs)?;
+            add_sources(&mut details);
+            Some(details)
         }
     };
     if options.subject.json {
@@ -48,6 +50,31 @@ pub(crate) fn explain(options: &Explain) -> Result<ExitCode> {
         ),
     };
     print(&format!("{overview}\n{rest}"))
+}
+
+/// Adds the lines of the source that the steps point at, where the files can be read: places are told from the folder
+/// that Cargo compiled in, which is this one or one above it.
+fn add_sources(details: &mut Explanation) {
+    let steps = details.forward.steps.iter().chain(&details.backward.steps);
+    let places: BTreeSet<String> = steps
+        .filter_map(|s| Some(line_of(s.at.as_deref()?).to_owned()))
+        .collect();
+    let here = std::env::current_dir().unwrap_or_default();
+    for place in places {
+        let Some((file, line)) = place.rsplit_once(':') else {
+            continue;
+        };
+        let text = here
+            .ancestors()
+            .find_map(|folder| std::fs::read_to_string(folder.join(file)).ok());
+        let line = line
+            .parse::<usize>()
+            .ok()
+            .and_then(|n| text.as_ref()?.lines().nth(n.checked_sub(1)?));
+        if let Some(line) = line {
+            details.sources.insert(place, line.trim().to_owned());
+        }
+    }
 }
 
 /// Prints a text. A reader who has read enough (`| head`) is no error.

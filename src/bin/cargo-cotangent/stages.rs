@@ -5,6 +5,7 @@ use crate::options::Stage;
 use anyhow::{Context, Result, anyhow, bail};
 use cotangent_graph::canonicalize::canonicalize;
 use cotangent_graph::differentiate::{Joint, vjp};
+use cotangent_graph::explain::{Explanation, explain};
 use cotangent_graph::functionalize::functionalize;
 use cotangent_graph::interp::Shapes;
 use cotangent_graph::ir::{Graph, Loc, Type, Value};
@@ -16,13 +17,20 @@ use cotangent_graph::specialize::{Outcome, Specialized, specialize};
 use std::fmt::{Display, Write};
 
 /// A function, differentiated and planned.
-pub(crate) struct Compiled {
+struct Compiled {
     /// Forward and backward.
-    pub(crate) split: Split,
+    split: Split,
     /// Plan of the forward.
-    pub(crate) forward: Plan,
+    forward: Plan,
     /// Plan of the backward.
-    pub(crate) backward: Plan,
+    backward: Plan,
+}
+
+impl Compiled {
+    /// What became of the function, as documentation. `wrt` are the inputs that cotangents were asked for.
+    fn explain(&self, wrt: &[String]) -> Explanation {
+        explain(&self.split, &self.forward, &self.backward, wrt)
+    }
 }
 
 /// The text of a program at a stage.
@@ -51,13 +59,15 @@ pub(crate) fn text(program: &Program, stage: Stage, inputs: &[String]) -> Result
     }
 }
 
-/// A program through all stages.
-pub(crate) fn compiled(program: &Program, inputs: &[String]) -> Result<Compiled> {
+/// A program through all stages, explained.
+pub(crate) fn explained(program: &Program, inputs: &[String]) -> Result<Explanation> {
     let description = Description::of(program)?;
     let (mut special, wrt) = closed(program, &description, inputs)?;
     let count = special.graph.outputs.len();
     functionalize(&mut special, &wrt, &Shapes)?;
-    Ok(compile(&differentiate(special.graph, &wrt, count)?))
+    let named = special.graph.inputs.iter().filter(|i| wrt.contains(&i.value));
+    let names: Vec<String> = named.map(|i| i.name.clone()).collect();
+    Ok(compile(&differentiate(special.graph, &wrt, count)?).explain(&names))
 }
 
 /// The closed graph for the stand-ins, and its inputs that cotangents are asked for.

@@ -4,12 +4,11 @@ use crate::torch;
 use cotangent_cases::{Case, CaseGraph, Flag, Outcome, compare};
 use cotangent_graph::canonicalize::canonicalize;
 use cotangent_graph::differentiate::{Joint, infer, vjp};
-use cotangent_graph::functionalize::{Effects, functionalize};
+use cotangent_graph::functionalize::Effects;
 use cotangent_graph::ir::{Graph, Type, Value};
 use cotangent_graph::partition::{Policy, Split, partition};
 use cotangent_graph::plan::{Options, plan};
 use cotangent_graph::simplify;
-use cotangent_graph::specialize::{ClosedImage, InputInfo, Prologue, Specialized, TensorFacts};
 use cotangent_runtime::exec::{CompiledGraph, Input, Meta, Output, RunError};
 use tch::Tensor;
 
@@ -55,7 +54,7 @@ fn attempt(case: &Case, way: &mut Option<Way>) -> Result<(), Outcome> {
     let wrt: Vec<Value> = case.wrt().iter().map(|i| built.graph.inputs[*i].value).collect();
 
     canonicalize(&mut built.graph, &Meta).map_err(|(e, _)| refused(e))?;
-    let effects = functional(&mut built.graph, &wrt)?;
+    let effects = built.functionalize(&case.wrt(), &Meta)?;
     let own = built.graph.insts.iter().all(|i| i.op.own.is_some());
     *way = Some(if own { Way::Own } else { Way::Opaque });
 
@@ -130,27 +129,6 @@ fn shapes(case: &Case, built: &mut CaseGraph) -> Result<(), Outcome> {
         }
     }
     Ok(())
-}
-
-/// Functionalizes the graph as if its inputs were separate contiguous tensors.
-fn functional(graph: &mut Graph, wrt: &[Value]) -> Result<Effects, Outcome> {
-    let inputs = graph.inputs.iter().enumerate().map(|(i, input)| InputInfo {
-        value: input.value,
-        slot: i as u32,
-        place: None,
-        facts: Some(TensorFacts::contiguous(graph.tensor(input.value).clone(), i as u64 + 1)),
-    });
-    let mut specialized = Specialized {
-        leaf: 0,
-        inputs: inputs.collect(),
-        graph: graph.clone(),
-        prologue: Prologue::default(),
-        image: ClosedImage::default(),
-        constants: vec![],
-    };
-    let effects = functionalize(&mut specialized, wrt, &Meta).map_err(refused)?;
-    *graph = specialized.graph;
-    Ok(effects)
 }
 
 fn compile(graph: &Graph) -> Result<CompiledGraph, Outcome> {

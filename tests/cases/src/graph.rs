@@ -1,8 +1,13 @@
 //! The closed graph of a case: one call.
 
 use crate::case::{Case, CaseArg};
+use crate::report::Outcome;
+use cotangent_graph::differentiate::ShapeOracle;
+use cotangent_graph::functionalize::{Effects, functionalize};
 use cotangent_graph::ir::{Arg, Graph, Type, Value};
 use cotangent_graph::ops::{Op, Results};
+use cotangent_graph::specialize::{ClosedImage, InputInfo, Prologue, Specialized, TensorFacts};
+use cotangent_graph::verify::{Stage, verify};
 
 /// The graph of one case.
 #[derive(Clone, Debug)]
@@ -58,6 +63,39 @@ impl Case {
         let outputs: Vec<usize> = (0..results.len()).filter(|k| self.outputs[*k].is_some()).collect();
         graph.outputs = outputs.iter().map(|k| results[*k]).collect();
         Ok(CaseGraph { graph, outputs })
+    }
+}
+
+impl CaseGraph {
+    /// Rewrites writes into values, as if the inputs were separate contiguous tensors; final values of written inputs
+    /// become outputs after the case's own. `wrt` are the inputs to differentiate for.
+    ///
+    /// # Errors
+    /// If the graph writes in a way that has no functional form.
+    pub fn functionalize(&mut self, wrt: &[usize], oracle: &dyn ShapeOracle) -> Result<Effects, Outcome> {
+        let inputs = self.graph.inputs.iter().enumerate().map(|(i, input)| InputInfo {
+            value: input.value,
+            slot: i as u32,
+            place: None,
+            facts: Some(TensorFacts::contiguous(
+                self.graph.tensor(input.value).clone(),
+                i as u64 + 1,
+            )),
+        });
+        let inputs: Vec<InputInfo> = inputs.collect();
+        let wrt: Vec<Value> = wrt.iter().map(|i| inputs[*i].value).collect();
+        let mut specialized = Specialized {
+            leaf: 0,
+            inputs,
+            graph: std::mem::take(&mut self.graph),
+            prologue: Prologue::default(),
+            image: ClosedImage::default(),
+            constants: vec![],
+        };
+        let effects = functionalize(&mut specialized, &wrt, oracle).map_err(|e| Outcome::Refused(e.to_string()))?;
+        verify(&specialized.graph, Stage::Functional).map_err(|e| Outcome::Failed(e.to_string()))?;
+        self.graph = specialized.graph;
+        Ok(effects)
     }
 }
 

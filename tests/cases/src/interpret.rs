@@ -6,10 +6,8 @@ use crate::graph::CaseGraph;
 use crate::report::Outcome;
 use cotangent_graph::canonicalize::canonicalize;
 use cotangent_graph::differentiate::{Joint, vjp};
-use cotangent_graph::functionalize::{Effects, functionalize};
+use cotangent_graph::functionalize::Effects;
 use cotangent_graph::interp::{InterpError, Shapes, Tensor, Value, run};
-use cotangent_graph::specialize::{ClosedImage, Prologue, Specialized};
-use cotangent_graph::verify::{Stage, verify};
 use cotangent_graph::{ir, simplify};
 
 /// Runs one case and holds it against what was recorded.
@@ -23,7 +21,7 @@ fn attempt(case: &Case) -> Result<(), Outcome> {
         return Err(Outcome::Refused("the interpreter keeps no strides".into()));
     }
     let inputs: Vec<Value> = case.inputs.iter().map(|i| i.value.tensor.clone().into()).collect();
-    let effects = functional(&mut built, &case.wrt())?;
+    let effects = built.functionalize(&case.wrt(), &Shapes)?;
     forward(case, &built, &effects, &inputs)?;
     match canonicalize(&mut built.graph, &Shapes) {
         Ok(()) => forward(case, &built, &effects, &inputs)?,
@@ -39,23 +37,6 @@ fn attempt(case: &Case) -> Result<(), Outcome> {
         Outcome::Failed(why) => Outcome::Failed(format!("simplified: {why}")),
         other => other,
     })
-}
-
-/// Rewrites writes into values; final values of written inputs become outputs after the case's own.
-fn functional(built: &mut CaseGraph, wrt: &[usize]) -> Result<Effects, Outcome> {
-    let mut specialized = Specialized {
-        leaf: 0,
-        graph: std::mem::take(&mut built.graph),
-        inputs: vec![],
-        prologue: Prologue::default(),
-        image: ClosedImage::default(),
-        constants: vec![],
-    };
-    let wrt: Vec<ir::Value> = wrt.iter().map(|i| specialized.graph.inputs[*i].value).collect();
-    let effects = functionalize(&mut specialized, &wrt, &Shapes).map_err(|e| Outcome::Refused(e.to_string()))?;
-    verify(&specialized.graph, Stage::Functional).map_err(|e| Outcome::Failed(e.to_string()))?;
-    built.graph = specialized.graph;
-    Ok(effects)
 }
 
 fn forward(case: &Case, built: &CaseGraph, effects: &Effects, inputs: &[Value]) -> Result<(), Outcome> {

@@ -97,7 +97,10 @@ fn derived(command: &str, graph: &Graph, words: &[&str]) -> Result<String, Strin
             "{forward}; {}\n\n{backward}; {}\n",
             forward.cost, backward.cost
         )),
-        "explain" => Ok(explain(&split, &forward, &backward).to_string()),
+        "explain" => {
+            let wrt: Vec<String> = wrt.split(',').map(str::to_owned).collect();
+            Ok(explain(&split, &forward, &backward, &wrt).to_string())
+        }
         other => Err(format!("unknown command `{other}`")),
     }
 }

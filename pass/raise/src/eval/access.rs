@@ -2,6 +2,7 @@
 
 use super::{Eval, Flow, Stop, zero};
 use crate::code::{Const, Operand, Symbol, Ty};
+use crate::externs::demangle;
 use crate::memory::{Cell, Object, Piece, Read};
 use crate::value::{Base, Ptr, Val};
 use cotangent_graph::ir::{Arg, Type, Value};
@@ -66,13 +67,15 @@ impl Eval<'_> {
         }
         let Some(g) = self.loader.global(symbol) else {
             return self.refuse(format!(
-                "it uses the global `{symbol}`, which is defined outside of the program's Rust code"
+                "it uses the global `{}`, which is defined outside of the program's Rust code",
+                demangle(symbol)
             ));
         };
         if !g.constant {
             return self.refuse(format!(
-                "it uses the mutable {} `{symbol}`: a compiled region cannot share it yet; pass the value as an argument",
-                if g.thread_local { "thread-local" } else { "static" }
+                "it uses the mutable {} `{}`: a compiled region cannot share it yet; pass the value as an argument",
+                if g.thread_local { "thread-local" } else { "static" },
+                demangle(symbol)
             ));
         }
         let mut object = Object::new(Some(g.size), 16);

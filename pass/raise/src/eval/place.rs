@@ -48,8 +48,12 @@ impl<'a> Eval<'a> {
     }
 }
 
-/// Is the file part of the user's own code (and not of a registry crate or the standard library)?
+/// Where Cargo and rustc keep the sources of registry crates, of crates from version control, of the standard library.
+const LIBRARIES: [&str; 2] = ["/registry/src/", "/git/checkouts/"];
+const STANDARD: [&str; 2] = ["/rustc/", "library/"];
+
+/// Is the file part of the user's own code?
 pub(crate) fn is_user(loc: &Loc) -> bool {
-    !(loc.file.contains("/registry/src/") || loc.file.starts_with("/rustc/") || loc.file.starts_with("library/"))
-        && loc.line > 0
+    let library = LIBRARIES.iter().any(|l| loc.file.contains(l)) || STANDARD.iter().any(|s| loc.file.starts_with(s));
+    !library && loc.line > 0
 }

@@ -32,6 +32,18 @@ enum Gives {
     F64,
 }
 
+/// The most tensors in a tuple that is returned.
+const MOST_RESULTS: usize = 8;
+
+/// Receives a tuple of tensors.
+macro_rules! tuple {
+    (@ $name:ident) => { Tensor };
+    ($call:expr, $($name:ident)+) => {{
+        let ($($name,)+) = receive::<($(tuple!(@ $name),)+)>($call)?;
+        vec![$(given_away($name)),+]
+    }};
+}
+
 /// What a function takes and gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Signature {
@@ -56,8 +68,11 @@ fn plain(ty: &str) -> String {
 }
 
 impl Signature {
-    /// The signature of a function; `None` if LibTorch's schemas cannot express it.
-    pub(super) fn of(description: &Description) -> Option<Self> {
+    /// The signature of a function.
+    ///
+    /// # Errors
+    /// If LibTorch's schemas cannot express it: what is in the way.
+    pub(super) fn of(description: &Description) -> Result<Self, String> {
         let takes = |ty: &str| {
             Some(match plain(ty).as_str() {
                 "&Tensor" => Takes::Tensor,
@@ -73,25 +88,35 @@ impl Signature {
                 _ => return None,
             })
         };
-        let params = description.params.iter();
-        let params = params
-            .map(|p| Some((p.name.clone(), takes(&p.ty)?)))
-            .collect::<Option<Vec<_>>>()?;
+        let mut params = vec![];
+        for p in &description.params {
+            let Some(takes) = takes(&p.ty) else {
+                let ty = plain(&p.ty);
+                return Err(match p.mutable {
+                    true => format!("`{}` is a `{ty}`: an operator does not write to its arguments", p.name),
+                    false => format!("`{}` is a `{ty}`, which is no argument of an operator", p.name),
+                });
+            };
+            params.push((p.name.clone(), takes));
+        }
         let ret = plain(&description.ret);
         let gives = match ret.strip_prefix('(').and_then(|r| r.strip_suffix(')')) {
             Some(items) => {
                 let items: Vec<&str> = items.trim_end_matches(',').split(',').collect();
-                match items.iter().all(|i| *i == "Tensor") && items.len() <= 4 {
-                    true => Gives::Tensors(items.len()),
-                    false => return None,
-                }
+                let tensors = items.iter().all(|i| *i == "Tensor") && items.len() <= MOST_RESULTS;
+                tensors.then_some(Gives::Tensors(items.len()))
             }
-            None if ret == "Tensor" => Gives::Tensors(1),
-            None if ret == "f64" => Gives::F64,
-            None => return None,
+            None if ret == "Tensor" => Some(Gives::Tensors(1)),
+            None if ret == "f64" => Some(Gives::F64),
+            None => None,
         };
+        let gives = gives.ok_or_else(|| {
+            format!(
+                "it gives `{ret}`; an operator gives a `Tensor`, a tuple of {MOST_RESULTS} of them at most, or an `f64`"
+            )
+        })?;
         // A one-element tuple has the layout of its element.
-        Some(Self { params, gives })
+        Ok(Self { params, gives })
     }
 
     /// LibTorch's schema.
@@ -116,18 +141,13 @@ impl Signature {
     pub(super) fn returned(&self, call: impl FnOnce(*mut ()) -> Result<(), String>) -> Result<Vec<Value>, String> {
         Ok(match self.gives {
             Gives::Tensors(1) => vec![given_away(receive::<Tensor>(call)?)],
-            Gives::Tensors(2) => {
-                let (a, b) = receive::<(Tensor, Tensor)>(call)?;
-                vec![given_away(a), given_away(b)]
-            }
-            Gives::Tensors(3) => {
-                let (a, b, c) = receive::<(Tensor, Tensor, Tensor)>(call)?;
-                vec![given_away(a), given_away(b), given_away(c)]
-            }
-            Gives::Tensors(_) => {
-                let (a, b, c, d) = receive::<(Tensor, Tensor, Tensor, Tensor)>(call)?;
-                vec![given_away(a), given_away(b), given_away(c), given_away(d)]
-            }
+            Gives::Tensors(2) => tuple!(call, a b),
+            Gives::Tensors(3) => tuple!(call, a b c),
+            Gives::Tensors(4) => tuple!(call, a b c d),
+            Gives::Tensors(5) => tuple!(call, a b c d e),
+            Gives::Tensors(6) => tuple!(call, a b c d e f),
+            Gives::Tensors(7) => tuple!(call, a b c d e f g),
+            Gives::Tensors(_) => tuple!(call, a b c d e f g h),
             Gives::F64 => vec![Value {
                 tag: REAL,
                 real: receive::<f64>(call)?,
@@ -186,12 +206,31 @@ mod tests {
     }
 
     #[test]
-    fn what_schemas_cannot_express_is_left_out() {
-        assert_eq!(Signature::of(&description(&[("m", "& Model")], "Tensor")), None);
-        assert_eq!(Signature::of(&description(&[("x", "& mut Tensor")], "Tensor")), None);
-        assert_eq!(
-            Signature::of(&description(&[("x", "& Tensor")], "Vec < Tensor >")),
-            None
+    fn what_schemas_cannot_express_is_left_out_for_a_reason() {
+        let reason = |d: Description| Signature::of(&d).unwrap_err();
+        assert!(reason(description(&[("m", "& Model")], "Tensor")).contains("`m` is a `&Model`"));
+        let mut written = description(&[("x", "& mut Tensor")], "Tensor");
+        written.params[0].mutable = true;
+        assert!(reason(written).contains("does not write to its arguments"));
+        assert!(reason(description(&[("x", "& Tensor")], "Vec < Tensor >")).contains("it gives `Vec<Tensor>`"));
+    }
+
+    #[test]
+    fn a_tuple_of_eight_tensors_is_a_result_and_one_of_nine_is_not() {
+        let tuple = |n: usize| description(&[("x", "& Tensor")], &format!("({})", vec!["Tensor"; n].join(", ")));
+        let signature = Signature::of(&tuple(8)).unwrap();
+        assert!(
+            signature
+                .schema("f")
+                .ends_with("(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)")
         );
+        assert!(Signature::of(&tuple(9)).is_err());
+        let values = signature.returned(|out| {
+            let numbers: [Tensor; 8] = std::array::from_fn(|k| Tensor::from(k as i64));
+            // SAFETY: a place for eight tensors, which lie as in an array.
+            unsafe { out.cast::<[Tensor; 8]>().write(numbers) };
+            Ok(())
+        });
+        assert_eq!(values.unwrap().len(), 8);
     }
 }
