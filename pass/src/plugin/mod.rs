@@ -15,6 +15,8 @@ mod names;
 mod resolve;
 mod signature;
 mod split;
+#[cfg(test)]
+mod tests;
 
 use crate::kernel::prepare::Work;
 use crate::kernel::{self, DiffRequest, Refusal};
@@ -26,17 +28,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use crate::llvm::RawModule;
 
-/// Differentiates what a module asks for; says whether the module changed.
+/// Differentiates what a module of another program asks for; says whether the module changed.
 ///
 /// # Safety
 /// The module is live, and nobody else uses it during the call.
 pub unsafe fn run(module: RawModule) -> bool {
     // SAFETY: by contract.
-    let program = unsafe { Mod::from_raw(module) };
+    differentiate(unsafe { Mod::from_raw(module) })
+}
+
+/// Differentiates what a module asks for; says whether the module changed. A panic becomes an error of the compiler's,
+/// too.
+pub fn differentiate(program: Mod<'_>) -> bool {
     PANIC.with_borrow_mut(Option::take);
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|info| PANIC.with_borrow_mut(|p| *p = Some(info.to_string()))));
-    let done = catch_unwind(AssertUnwindSafe(|| differentiate(program)));
+    let done = catch_unwind(AssertUnwindSafe(|| requests_of(program)));
     std::panic::set_hook(hook);
     done.unwrap_or_else(|_| {
         let what = PANIC.with_borrow_mut(Option::take).unwrap_or_default();
@@ -53,7 +60,7 @@ thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-fn differentiate(program: Mod<'_>) -> bool {
+fn requests_of(program: Mod<'_>) -> bool {
     let calls: Vec<_> = program.functions().flat_map(calls_of).collect();
     let Some((first, ..)) = calls.first() else {
         return false;

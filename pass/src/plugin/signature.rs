@@ -371,13 +371,13 @@ fn fits(from: Type<'_>, to: Type<'_>) -> bool {
 
 /// What a type holds somewhere.
 #[derive(Clone, Copy, Default)]
-struct Holds {
-    floats: bool,
-    pointers: bool,
+pub(super) struct Holds {
+    pub(super) floats: bool,
+    pub(super) pointers: bool,
 }
 
 impl Holds {
-    fn of(ty: Type<'_>) -> Holds {
+    pub(super) fn of(ty: Type<'_>) -> Holds {
         if ty.is_struct() || ty.is_array() || ty.is_vector() {
             let parts = ty.parts().into_iter().map(Holds::of);
             return parts.fold(Holds::default(), |a, b| Holds {

@@ -4,7 +4,7 @@
 //! it. The reverse sweep frees it, unless it is told that the tape will be used again. A caller that provides memory for
 //! the tape finds that address in it.
 
-use super::signature::Asked;
+use super::signature::{Asked, Holds};
 use crate::kernel::Mode;
 use crate::llvm::{Builder, Function, Mod, Type, Value};
 
@@ -15,26 +15,30 @@ const ARENA_BYTES: u64 = 48;
 /// The support function that frees what an arena holds.
 pub(super) const RELEASE: &str = "cotangent.release";
 
-/// What an augmented forward sweep gives, field by field.
+/// What an augmented forward sweep gives, field by field: the frame, the result if it is wanted, its shadow if it holds
+/// pointers.
 pub(super) fn augmented<'m>(asked: &Asked<'m>) -> Vec<Type<'m>> {
-    let result = asked.function.result();
     let frame = asked.function.module().context().ptr();
-    [frame]
-        .into_iter()
-        .chain(asked.primal_result.then_some(result))
-        .collect()
+    [frame].into_iter().chain(results(asked)).collect()
 }
 
-/// Type of what is left of a derivative's result for the call's caller.
+fn results<'m>(asked: &Asked<'m>) -> Vec<Type<'m>> {
+    let result = asked.function.result();
+    let primal = asked.primal_result.then_some(result);
+    let shadow = (!result.is_void() && Holds::of(result).pointers).then_some(result);
+    primal.into_iter().chain(shadow).collect()
+}
+
+/// Type of what is left of a derivative's result for the call's caller: of a forward sweep, the tape and the results.
 pub(super) fn given<'m>(module: Mod<'m>, asked: &Asked<'m>, result: Type<'m>) -> Option<Type<'m>> {
     if asked.mode != Mode::Augmented {
         return (!result.is_void()).then_some(result);
     }
-    let primal = asked.primal_result.then(|| asked.function.result());
-    match (asked.tape_in_memory, primal) {
-        (true, primal) => primal,
-        (false, None) => Some(module.context().ptr()),
-        (false, Some(primal)) => Some(module.context().structure(&[module.context().ptr(), primal])),
+    let tape = (!asked.tape_in_memory).then(|| module.context().ptr());
+    match tape.into_iter().chain(results(asked)).collect::<Vec<_>>()[..] {
+        [] => None,
+        [one] => Some(one),
+        ref more => Some(module.context().structure(more)),
     }
 }
 
@@ -90,14 +94,22 @@ pub(super) fn after<'m>(
         return (!value.ty().is_void()).then_some(value);
     }
     b.store(b.extract(value, 0), b.offset(arena, words.int(ARENA_BYTES)));
-    let primal = asked.primal_result.then(|| b.extract(value, 1));
-    if let Some(tape) = asked.tape {
-        b.store_aligned(arena, tape, 1);
-        return primal;
+    let tape = match asked.tape {
+        Some(tape) => {
+            b.store_aligned(arena, tape, 1);
+            None
+        }
+        None => Some(arena),
+    };
+    let results = (1..=results(asked).len()).map(|k| b.extract(value, k as u32));
+    let parts: Vec<_> = tape.into_iter().chain(results).collect();
+    match given(module, asked, value.ty())? {
+        one if parts.len() == 1 => Some(parts[0]).filter(|p| p.ty() == one),
+        all => {
+            let parts = parts.into_iter().enumerate();
+            Some(parts.fold(all.poison(), |all, (k, v)| b.insert_value(all, v, k as u32)))
+        }
     }
-    let Some(primal) = primal else { return Some(arena) };
-    let pair = context.structure(&[context.ptr(), primal.ty()]).poison();
-    Some(b.insert_value(b.insert_value(pair, arena, 0), primal, 1))
 }
 
 fn declared<'m>(module: Mod<'m>, name: &str, ty: Type<'m>) -> Function<'m> {
