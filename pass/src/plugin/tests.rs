@@ -53,7 +53,10 @@ fn a_call_becomes_a_call_of_the_derivative() {
     let (errors, text) = run("%r = call double (ptr, ...) @__enzyme_autodiff(ptr @square, double %x)\n ret double %r");
     assert_eq!(errors, [""; 0]);
     assert!(!text.contains("call double (ptr, ...)"), "{text}");
-    assert!(text.contains("define internal") && text.contains("cotangent.gradient.0.square"), "{text}");
+    assert!(
+        text.contains("define internal") && text.contains("cotangent.gradient.0.square"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -101,22 +104,42 @@ fn tangents_follow_marked_floats_and_unmarked_ones_if_nothing_else_fits() {
 fn a_wrong_call_is_an_error_that_names_the_function_and_the_reason() {
     let call = |rest: &str| format!("call double (ptr, ...) @__enzyme_autodiff({rest})");
     refused(&call("ptr %p, double %x"), "which function is meant");
-    refused(&call("ptr @hidden, double %x"), "`hidden`: its body is not in this file");
-    refused(&call("ptr @square"), "`square`: the argument for parameter 1 of 1 is missing");
-    refused(&call("ptr @square, double %x, double %x"), "1 of the call's arguments are left over");
+    refused(
+        &call("ptr @hidden, double %x"),
+        "`hidden`: its body is not in this file",
+    );
+    refused(
+        &call("ptr @square"),
+        "`square`: the argument for parameter 1 of 1 is missing",
+    );
+    refused(
+        &call("ptr @square, double %x, double %x"),
+        "1 of the call's arguments are left over",
+    );
     refused(&call("ptr @square, i32 2"), "is i32 where double is wanted");
-    refused(&call("ptr @first, ptr %p"), "the shadow for parameter 1 of 1 is missing");
+    refused(
+        &call("ptr @first, ptr %p"),
+        "the shadow for parameter 1 of 1 is missing",
+    );
     refused(&call("ptr @first, ptr @enzyme_out, ptr %p"), "marked as an output");
-    refused(&call("ptr @square, ptr @enzyme_width, i32 4, double %x"), "4 directions at once");
+    refused(
+        &call("ptr @square, ptr @enzyme_width, i32 4, double %x"),
+        "4 directions at once",
+    );
     refused(&call("ptr @first, ptr %p, ptr %d"), "the derivative has none");
-    refused("call double (ptr, ...) @__enzyme_batch(ptr @square, double %x)", "this entry point is not known");
+    refused(
+        "call double (ptr, ...) @__enzyme_batch(ptr @square, double %x)",
+        "this entry point is not known",
+    );
 }
 
 #[test]
 fn a_result_of_another_shape_is_an_error() {
-    let (errors, _) = run("%s = call { double, double } (ptr, ...) @__enzyme_autodiff_pair(ptr @square, double %x)
+    let (errors, _) = run(
+        "%s = call { double, double } (ptr, ...) @__enzyme_autodiff_pair(ptr @square, double %x)
         %r = extractvalue { double, double } %s, 0
-        ret double %r");
+        ret double %r",
+    );
     assert!(errors[0].contains("the derivative's result is double"), "{errors:?}");
 }
 

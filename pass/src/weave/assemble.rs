@@ -30,6 +30,8 @@ pub(crate) struct Assembly<'c> {
     /// What each symbol that was looked for names itself.
     names: HashMap<String, Vec<String>>,
     defined: HashSet<String>,
+    /// Where the linked crate's own objects define symbols.
+    exports: Option<HashMap<String, usize>>,
 }
 
 impl<'c> Assembly<'c> {
@@ -41,6 +43,7 @@ impl<'c> Assembly<'c> {
             work: None,
             names: HashMap::new(),
             defined: HashSet::new(),
+            exports: None,
         }
     }
 
@@ -115,15 +118,18 @@ impl<'c> Assembly<'c> {
         if let Some(k) = self.bitcode.definition(symbol.as_bytes()) {
             return Ok(Some(k));
         }
-        let mentioning = self.bitcode.mentioning(symbol).map_err(|e| e.to_string())?;
-        for k in mentioning.into_iter().filter(|k| self.bitcode.modules()[*k].is_local()) {
-            let module = self.parsed(k)?;
-            let function = module.function(symbol).is_some_and(|f| !f.is_declaration());
-            if function || module.global(symbol).is_some_and(|g| g.initializer().is_some()) {
-                return Ok(Some(k));
+        if self.exports.is_none() {
+            // Objects of the linked crate have no table of symbols.
+            let mut exports = HashMap::new();
+            for (k, source) in self.bitcode.modules().iter().enumerate() {
+                if source.is_local() {
+                    let defined = globals(self.parsed(k)?).filter(|v| is_defined(*v) && !is_local(*v));
+                    exports.extend(defined.map(|v| (v.name(), k)));
+                }
             }
+            self.exports = Some(exports);
         }
-        Ok(None)
+        Ok(self.exports.as_ref().and_then(|e| e.get(symbol)).copied())
     }
 
     fn parsed(&mut self, k: usize) -> Result<Mod<'_>, String> {
@@ -245,6 +251,13 @@ impl<'m> State<'m> {
 
 fn globals<'m>(module: Mod<'m>) -> impl Iterator<Item = Value<'m>> {
     module.functions().map(Function::value).chain(module.globals())
+}
+
+fn is_defined(v: Value<'_>) -> bool {
+    match v.as_function() {
+        Some(f) => !f.is_declaration(),
+        None => v.initializer().is_some(),
+    }
 }
 
 fn is_local(v: Value<'_>) -> bool {
