@@ -11,7 +11,7 @@ use super::reverse::leaves::{Carries, UNKNOWN, inactive_shadow};
 use super::reverse::plan::Plan;
 use super::reverse::shape;
 use super::reverse::sweep::Sweep;
-use super::rules::body_of;
+use super::rules::{add_bodies, known_body};
 use super::{DiffRequest, Refusal};
 use crate::llvm::{Analyses, Block, Function, Linkage, Mod, Type, Value};
 use std::collections::HashMap;
@@ -63,6 +63,7 @@ impl<'m> Engine<'m> {
     pub fn new(module: Mod<'m>, analyses: &'m Analyses<'m>, requests: &[DiffRequest<'m>]) -> Result<Self, Refusal> {
         let failed = |e: String| Refusal::of("cotangent", e, "please report this");
         super::support::link(module).map_err(failed)?;
+        add_bodies(module);
         let counted = normalize(module, analyses).map_err(failed)?;
         let roots: Vec<_> = requests.iter().map(|r| r.function).collect();
         let content = Content::new(module, analyses, &roots);
@@ -240,7 +241,7 @@ impl<'m> Engine<'m> {
         let mut cases = vec![];
         for pointer in candidates {
             let declared = pointer.is_declaration();
-            let function = if declared { body_of(pointer) } else { Some(pointer) };
+            let function = if declared { known_body(pointer) } else { Some(pointer) };
             let Some(function) = function else { continue };
             let signature = Signature {
                 function,

@@ -57,7 +57,7 @@ impl<'m> Forward<'_, 'm> {
         let mut cases = vec![];
         for pointer in candidates {
             let body = if pointer.is_declaration() {
-                rules::body_of(pointer)
+                rules::known_body(pointer)
             } else {
                 Some(self.engine.body(pointer))
             };

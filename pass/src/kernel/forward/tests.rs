@@ -1,4 +1,4 @@
-//! Tangent functions of small C functions, compiled and compared with central differences.
+//! Tangents of small C functions, compiled and compared with central differences and with the reverse mode's gradient.
 
 use crate::kernel::attributes as a;
 use crate::kernel::rules::lower_outputs;
@@ -26,6 +26,7 @@ fn differentiated(code: &str, level: &str, given: &[Mark], folder: &Path) -> Res
             "-Xclang",
             "-disable-O0-optnone",
             "-g",
+            "-mavx",
             "-emit-llvm",
             "-S",
             "code.c",
@@ -46,17 +47,22 @@ fn differentiated(code: &str, level: &str, given: &[Mark], folder: &Path) -> Res
     lower_outputs(module.get());
     // Allocation functions get the attributes that tell them, as every prepared module has them.
     module.get().run_passes("inferattrs").unwrap();
-    let request = DiffRequest {
+    let request = |mode, entry: &str| DiffRequest {
         function: module.get().function("f").unwrap(),
-        mode: Mode::Forward,
+        mode,
         arguments: vec![Activity::Dup, Activity::Const],
         result_active: true,
         primal_result: true,
         seed_argument: false,
         arena_argument: false,
-        entry: "tangent".into(),
+        entry: entry.into(),
     };
-    differentiate(module.get(), &[request])?;
+    let mut requests = vec![request(Mode::Forward, "tangent")];
+    // A rule for tangents is none for gradients.
+    if !given.iter().any(|(_, attribute, _)| *attribute == a::TANGENT_RULE) {
+        requests.push(request(Mode::Combined, "gradient"));
+    }
+    differentiate(module.get(), &requests)?;
     module.get().verify().unwrap();
     Ok(module.get().text())
 }
@@ -67,20 +73,25 @@ const DRIVER: &str = r#"
 typedef struct { double value, tangent; } both;
 double f(double *, int);
 both tangent(double *, double *, int);
+__attribute__((weak)) double gradient(double *, double *, int);
 #define N 6
 int main(void) {
   const double at[N] = {0.7, 1.3, -0.4, 0.9, 2.1, -1.1}, v[N] = {0.5, -1.0, 2.0, 0.3, 0.0, 1.0};
-  double x[N], dx[N], low, high, h = 1e-5;
+  double x[N], dx[N], low, high, product = 0, h = 1e-5;
   for (int i = 0; i < N; i++) x[i] = at[i] + h * v[i];
   high = f(x, N);
   for (int i = 0; i < N; i++) x[i] = at[i] - h * v[i];
   low = f(x, N);
   for (int i = 0; i < N; i++) x[i] = at[i], dx[i] = v[i];
   both got = tangent(x, dx, N);
+  for (int i = 0; i < N; i++) x[i] = at[i], dx[i] = 0;
+  double again = gradient ? gradient(x, dx, N) : got.value;
+  for (int i = 0; i < N; i++) product += dx[i] * v[i];
+  if (!gradient) product = got.tangent;
   for (int i = 0; i < N; i++) x[i] = at[i];
   double value = f(x, N), want = WANT;
-  if (got.value == value && fabs(got.tangent - want) < 1e-7 * fmax(1, fabs(want)) && fabs(want) > 1e-3) return 0;
-  printf("value %.15g and %.15g, tangent %.15g, differences %.15g\n", got.value, value, got.tangent, want);
+  if (got.value == value && again == value && fabs(product - got.tangent) < 1e-12 * fmax(1, fabs(product)) && fabs(got.tangent - want) < 1e-7 * fmax(1, fabs(want)) && fabs(want) > 1e-3) return 0;
+  printf("value %.15g and %.15g, tangent %.15g, gradient %.15g, differences %.15g\n", got.value, value, got.tangent, product, want);
   return 1;
 }
 "#;
@@ -217,6 +228,35 @@ fn an_array_of_the_caller_is_overwritten_with_tangents() {
 }
 
 #[test]
+fn vectors_and_their_lanes() {
+    holds(
+        "typedef double v4 __attribute__((vector_size(32)));
+         typedef float f4 __attribute__((vector_size(16)));
+         double f(double *x, int n) {
+           v4 a = {x[0], x[1], x[2], x[3]}, b = a * x[4] + 0.25;
+           v4 c = __builtin_shufflevector(a, b, 3, 0, 5, 5);
+           v4 d = __builtin_elementwise_exp(c) + __builtin_elementwise_max(a, b);
+           d[n & 3] = x[5];
+           f4 e = __builtin_convertvector(d, f4);
+           return __builtin_reduce_maximum(b) * d[1] + c[2] * d[3] + __builtin_reduce_minimum(a) * d[0] + 0 * e[1];
+         }",
+    );
+}
+
+#[test]
+fn sums_and_products_of_lanes() {
+    holds(
+        "typedef double v4 __attribute__((vector_size(32)));
+         double add(double, v4) __asm__(\"llvm.vector.reduce.fadd.v4f64\");
+         double multiply(double, v4) __asm__(\"llvm.vector.reduce.fmul.v4f64\");
+         double f(double *x, int n) {
+           v4 a = {x[0], x[1], x[2], x[3]};
+           return add(x[4], a * a) * multiply(x[5], a);
+         }",
+    );
+}
+
+#[test]
 fn results_in_memory_of_library_functions() {
     holds(
         "void sincos(double, double *, double *);
@@ -266,4 +306,16 @@ double f(double *x, int n) {
   return y; }";
     let refusals = differentiated(code, "-O2", &[], folder.path()).unwrap_err();
     assert!(refusals[0].construct.contains("computed bits"), "{refusals:?}");
+}
+
+#[test]
+fn pointers_to_library_functions() {
+    holds(
+        "static double (*volatile table[3])(double) = {cos, exp, sin};
+         double f(double *x, int n) {
+           double s = 0;
+           for (int i = 0; i < n; i++) s += table[i % 3](x[i]);
+           return s;
+         }",
+    );
 }

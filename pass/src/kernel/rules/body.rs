@@ -1,15 +1,34 @@
-//! Functions without a body that have a rule, called through a pointer.
+//! Functions without a body that have a rule, called through a pointer: each gets a body, before the module is analysed.
 
 use super::call_rule;
-use crate::llvm::{Builder, Function, Linkage};
+use crate::llvm::{Builder, Function, Linkage, Mod};
 
-/// A function with a body that does what `declared` does: one call of it. `None` if it has no rule.
-pub fn body_of(declared: Function<'_>) -> Option<Function<'_>> {
-    let module = declared.module();
-    let name = format!("cotangent.body.{}", declared.name());
-    if let Some(known) = module.function(&name) {
-        return Some(known);
+/// Gives bodies to the functions of a module that pointers may call.
+pub fn add_bodies(module: Mod<'_>) {
+    let called = module
+        .functions()
+        .filter(|f| f.is_declaration() && f.is_address_taken());
+    for f in called.collect::<Vec<_>>() {
+        add_body(f);
     }
+}
+
+fn name_of(declared: Function<'_>) -> String {
+    format!("cotangent.body.{}", declared.name())
+}
+
+/// A function with a body that does what `declared` does, if it was given one.
+pub fn known_body(declared: Function<'_>) -> Option<Function<'_>> {
+    declared.module().function(&name_of(declared))
+}
+
+/// One call, if there is a rule for it.
+fn add_body(declared: Function<'_>) {
+    let module = declared.module();
+    if known_body(declared).is_some() || declared.name().starts_with("llvm.") {
+        return;
+    }
+    let name = name_of(declared);
     let f = module.add_function(&name, declared.ty());
     f.set_linkage(Linkage::LLVMInternalLinkage);
     let b = Builder::new(module.context());
@@ -18,7 +37,5 @@ pub fn body_of(declared: Function<'_>) -> Option<Function<'_>> {
     b.ret(Some(call).filter(|c| !c.ty().is_void()));
     if call_rule(call).is_none() {
         f.delete();
-        return None;
     }
-    Some(f)
 }

@@ -19,7 +19,7 @@ mod tests;
 
 use crate::kernel::attributes;
 use crate::llvm::{Builder, Opcode, Type, Value};
-pub use body::body_of;
+pub use body::{add_bodies, known_body};
 use emit::Emitter;
 pub use expr::Reads;
 pub(crate) use outputs::lower_outputs;

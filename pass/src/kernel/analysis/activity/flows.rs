@@ -9,7 +9,7 @@ use crate::kernel::analysis::content::classes;
 use crate::kernel::analysis::shape::Sort;
 use crate::kernel::analysis::words::Words;
 use crate::kernel::attributes::{RULES, RUNTIME_RULES};
-use crate::kernel::rules::{Class, rule_of};
+use crate::kernel::rules::{Class, known_body, rule_of};
 use crate::llvm::{Function, Mod, Opcode, Type, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -47,8 +47,13 @@ impl<'m> Flows<'m> {
             taken: HashMap::new(),
         };
         let bodies: Vec<_> = module.functions().filter(|f| !f.is_declaration()).collect();
-        for f in bodies.iter().filter(|f| f.is_address_taken()) {
-            flows.taken.entry(f.ty()).or_default().push(*f);
+        for pointer in module.functions().filter(|f| f.is_address_taken()) {
+            let body = if pointer.is_declaration() {
+                known_body(pointer)
+            } else {
+                Some(pointer)
+            };
+            flows.taken.entry(pointer.ty()).or_default().extend(body);
         }
         for f in bodies {
             for i in f.instructions() {
