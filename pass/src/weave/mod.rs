@@ -15,7 +15,7 @@
 mod assemble;
 mod entries;
 
-use crate::kernel::prepare::{INHERITED, optimise};
+use crate::kernel::prepare::{INHERITED, inline_wrappers, optimise};
 use crate::kernel::{self, Refusal};
 use crate::llvm::{Function, Linkage, Mod, OwnedMod};
 pub(crate) use assemble::Assembly;
@@ -58,6 +58,7 @@ pub(crate) fn weave(assembly: Assembly<'_>, kernels: &[Kernel]) -> Result<Woven,
     }
     kernel::marks::read(module);
     kernel::rules::lower_outputs(module);
+    inline_wrappers(module);
     module.run_passes(optimise::BEFORE)?;
     module.verify()?;
     let (mut good, mut refused) = (kernels.to_vec(), Vec::new());

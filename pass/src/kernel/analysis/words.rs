@@ -39,14 +39,19 @@ impl<'m> Words<'m> {
                 Flow::Change => changes[*a as usize].push(*b),
             }
         }
-        let (mut carried, mut foreign) = (vec![], vec![]);
+        let (mut carried, mut foreign, mut floats) = (vec![], vec![], vec![]);
         for (s, from) in c.sources.clone() {
             match c.regions.kinds(s) {
                 Kinds::PARTIAL if !bytes.contains(&s) => {}
                 Kinds::NONE if single.contains(&s) => {}
                 Kinds::NONE if from.is_none_or(|p| is_open(c, p)) => foreign.push(s),
                 Kinds::NONE => {}
-                _ => carried.push(s),
+                kinds => {
+                    carried.push(s);
+                    if kinds.has_float() {
+                        floats.push(s);
+                    }
+                }
             }
         }
         let (mut wanted, mut outward) = (vec![], vec![]);
@@ -62,13 +67,15 @@ impl<'m> Words<'m> {
         let from = reach(slots, &carried, &[&copies]);
         let to = reach(slots, &wanted, &[&backward]);
         let (foreign, outward) = (reach(slots, &foreign, &[&copies]), reach(slots, &outward, &[&backward]));
+        // Distances of pointers and the like are numbers: only bits of floats count as changed.
+        let of_float = reach(slots, &floats, &[&copies]);
         let mut changed: Vec<u32> = vec![];
-        for s in (0..slots).filter(|s| from[*s]) {
+        for s in (0..slots).filter(|s| of_float[*s]) {
             changed.extend(&changes[s]);
         }
         for (s, _) in c.signs.clone() {
             // The sign of a lane that does not end a float is no sign.
-            if from[s as usize] && c.regions.kinds(s).meets(Kinds::F64 | Kinds::PTR | Kinds::PTR_TAIL) {
+            if of_float[s as usize] && c.regions.kinds(s).meets(Kinds::F64 | Kinds::PTR | Kinds::PTR_TAIL) {
                 changed.push(s);
             }
         }

@@ -7,11 +7,13 @@
 //! * [`Work::put_back`] links the derivatives into the program. The copies are declarations by then, so that derivatives
 //!   call the program's own functions and read its own globals.
 
+mod allocators;
 pub(crate) mod closure;
 pub(crate) mod optimise;
 
 use super::DiffRequest;
 use crate::llvm::{Function, Linkage, Mod, OwnedMod, Value};
+pub(crate) use allocators::inline_wrappers;
 
 /// What code generation and checkers want to know of each function: derivatives are compiled as their primals are.
 pub(crate) const INHERITED: [&str; 9] = [
@@ -85,6 +87,8 @@ impl<'c> Work<'c> {
     /// # Errors
     /// If LLVM's verifier finds the result wrong.
     pub fn optimise_primals(&self) -> Result<(), String> {
+        self.module().run_passes("inferattrs")?;
+        inline_wrappers(self.module());
         self.module().run_passes(optimise::BEFORE)?;
         self.module().verify()
     }

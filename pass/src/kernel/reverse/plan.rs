@@ -116,14 +116,11 @@ impl<'m> Plan<'m> {
             .collect();
         let mut refusals = vec![];
         for i in live.iter().flat_map(|b| b.instructions()) {
-            if plan.words.laundered(i) {
-                let help = "compute on the float, not on its bits";
-                refusals.push(Refusal::at(
-                    i,
-                    "arithmetic on the bits of a float that become a float again",
-                    help,
-                ));
-            }
+            let counts = match i.is(Opcode::LLVMStore) {
+                true => plan.activity.writes(i),
+                false => i.ty().scalar().is_float(),
+            };
+            if counts && plan.words.laundered(i) {
             match Construct::of(i, &mut plan, engine) {
                 Ok(construct) => drop(plan.constructs.insert(i, construct)),
                 Err(more) => refusals.extend(more),
