@@ -61,6 +61,13 @@ pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<(), Refu
     };
     let open = pointers.iter().any(|p| plan.content.is_open(*p));
     if other || open && p && (f64 || f32) || open && f64 && f32 {
+        let help = "copy the values one by one, or copy whole values of one type";
+        return Err(Refusal::at(
+            i,
+            "a copy of memory of which the engine cannot tell what it holds",
+            help,
+        ));
+    }
     Ok(())
 }
 

@@ -121,6 +121,13 @@ impl<'m> Plan<'m> {
                 false => i.ty().scalar().is_float(),
             };
             if counts && plan.words.laundered(i) {
+                let help = "compute on the float, not on its bits";
+                refusals.push(Refusal::at(
+                    i,
+                    "arithmetic on the bits of a float that become a float again",
+                    help,
+                ));
+            }
             match Construct::of(i, &mut plan, engine) {
                 Ok(construct) => drop(plan.constructs.insert(i, construct)),
                 Err(more) => refusals.extend(more),
