@@ -4,6 +4,11 @@
 //! `cargo xtask bench kernels [--json] [NAME..]`: with `--json` one object goes to the standard output, the ratio of each
 //! workload by its name; the table goes to the standard error. Without Cargo's `--bench` (in tests) the sizes are small.
 
+#![allow(
+    clippy::needless_range_loop,
+    reason = "loops over several arrays at once are written as the mathematics is"
+)]
+
 mod ba;
 mod det;
 mod gmm;
@@ -26,14 +31,17 @@ struct Workload {
     /// The function.
     primal: Box<dyn FnMut() -> f64>,
     /// Its gradient, one vector per parameter.
-    gradient: Box<dyn FnMut() -> Vec<Vec<f64>>>,
+    gradient: Box<Gradient>,
     /// The gradient written by hand.
-    by_hand: Option<Box<dyn FnMut() -> Vec<Vec<f64>>>>,
+    by_hand: Option<Box<Gradient>>,
     /// Arithmetic of the primal, in operations.
     operations: f64,
     /// What the gradient reads and writes at least, in bytes.
     bytes: f64,
 }
+
+/// One vector per parameter.
+type Gradient = dyn FnMut() -> Vec<Vec<f64>>;
 
 /// How large workloads are.
 #[derive(Clone, Copy, PartialEq)]
@@ -110,7 +118,7 @@ fn main() {
     }
 }
 
-/// The gradient is that by hand, or the slope in some direction where there is none by hand.
+/// The gradient is that by hand.
 fn check(workload: &mut Workload) {
     let gradient = (workload.gradient)();
     let Some(by_hand) = &mut workload.by_hand else { return };

@@ -174,6 +174,9 @@ impl<T: Element> Given<T> {
 #[derive(Debug)]
 pub struct Edge(Option<Tensor>);
 
+/// What lists the parts of a cotangent, one for each edge.
+type Parts<C> = fn(&C, &mut dyn FnMut(&dyn Part));
+
 /// A result of a kernel, as tensors.
 pub trait Returned: Differentiable {
     /// The tensors.
@@ -237,7 +240,7 @@ pub fn attached<A, R, C>(
     shape: impl FnOnce(&A, &mut Source) -> C,
     finals: impl FnOnce(&A, &mut Leaves),
     edges: Vec<Edge>,
-    parts: fn(&C, &mut dyn FnMut(&dyn Part)),
+    parts: Parts<C>,
     plain: impl FnOnce(A) -> R,
 ) -> Result<R::Tensors, Error>
 where
@@ -313,7 +316,7 @@ struct Call<C, S> {
     sizes: Vec<(usize, Kind)>,
     /// The shapes of the inputs.
     shapes: Vec<Option<Vec<i64>>>,
-    parts: fn(&C, &mut dyn FnMut(&dyn Part)),
+    parts: Parts<C>,
 }
 
 impl<C, S> Backward for Call<C, S>

@@ -80,6 +80,24 @@ fn aliased_slices_have_a_cotangent_each() {
 
 type Vectors = (Vec<f64>, Vec<f64>);
 
+#[test]
+fn the_cotangent_of_a_large_slice_is_right_and_freed() {
+    let _alone = ALONE.lock();
+    let x: Vec<f64> = (0..1000).map(f64::from).collect();
+    let y: Vec<f64> = x.iter().map(|x| x * 0.5).collect();
+    let call = |a, b| {
+        value_and_grad::<Slices<'_>, f64, _>(Some(&DOT), no_program, (a, b), reach, vectors, |_, _| {})
+            .expect("it runs")
+            .1
+    };
+    let blocks = BLOCKS.get();
+    for _ in 0..10 {
+        assert!(call(&x, &y) == (y.clone(), x.clone()) && call(&x, &x) == (x.clone(), x.clone()));
+        assert_eq!(call(&x[..300], &x[700..]), (x[700..].to_vec(), x[..300].to_vec()));
+    }
+    assert_eq!(BLOCKS.get(), blocks);
+}
+
 fn pullback(x: &[f64], y: &[f64]) -> (f64, Pull<Vectors>) {
     vjp::<Slices<'_>, f64, _>(Some(&DOT), no_program, (x, y), reach, vectors, |_, _| {}).expect("it runs")
 }
