@@ -27,6 +27,7 @@ fn differentiated(code: &str, level: &str, given: &[Mark], folder: &Path) -> Res
             "-disable-O0-optnone",
             "-g",
             "-mavx",
+            "-fexceptions",
             "-emit-llvm",
             "-S",
             "code.c",
@@ -315,6 +316,20 @@ fn pointers_to_library_functions() {
          double f(double *x, int n) {
            double s = 0;
            for (int i = 0; i < n; i++) s += table[i % 3](x[i]);
+           return s;
+         }",
+    );
+}
+
+#[test]
+fn calls_that_may_unwind_past_a_clean_up() {
+    holds(
+        "__attribute__((noinline)) static double step(const double *x, int i) { return x[i] * x[i + 1] + x[0]; }
+         static void done(double **p) { free(*p); }
+         double f(double *x, int n) {
+           __attribute__((cleanup(done))) double *a = malloc(n * sizeof(double));
+           double s = 0;
+           for (int i = 0; i < n - 1; i++) { a[i] = step(x, i); s += a[i] * s + x[i]; }
            return s;
          }",
     );
