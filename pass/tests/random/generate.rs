@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 /// Numbers that a seed determines (splitmix64).
-pub struct Random(pub u64);
+pub(crate) struct Random(u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -26,12 +26,12 @@ impl Random {
 }
 
 /// Elements of the array that is passed.
-pub const INPUTS: usize = 6;
+pub(crate) const INPUTS: usize = 6;
 /// Variables, arrays and counters of a function.
 const VARIABLES: u64 = 4;
 
 /// What every module declares. `main` functions are `double f(ptr x, i64 n, double a)`.
-pub const HEADER: &str = r#"
+pub(crate) const HEADER: &str = r#"
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-unknown-linux-gnu"
 %S = type { i32, double, float, ptr, [2 x double] }
@@ -501,12 +501,12 @@ impl Writer<'_> {
 }
 
 /// Does the program compute with `float`s, too?
-pub fn is_narrow(seed: u64) -> bool {
+pub(crate) fn is_narrow(seed: u64) -> bool {
     seed % 2 == 1
 }
 
 /// The functions of program `k`: `f{k}` and what it calls.
-pub fn program(k: usize, seed: u64) -> String {
+pub(crate) fn program(k: usize, seed: u64) -> String {
     let mut r = Random(seed);
     let mut text = String::new();
     let mut callees = vec![];
@@ -521,6 +521,11 @@ pub fn program(k: usize, seed: u64) -> String {
     let budget = 6 + r.below(14) as u32;
     text += &writer(&mut r, format!("@f{k}"), (budget, is_narrow(seed)), &callees).function("");
     text
+}
+
+/// One function `f0` of so many statements.
+pub(crate) fn sized(statements: u32) -> String {
+    writer(&mut Random(7), "@f0".into(), (statements, false), &[]).function("")
 }
 
 fn writer<'a>(r: &'a mut Random, own: String, (budget, narrow): (u32, bool), callees: &'a [String]) -> Writer<'a> {

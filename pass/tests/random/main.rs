@@ -1,6 +1,7 @@
 //! Random programs: reverse = forward = differences, from code of every optimisation level, and no block of the heap is
 //! lost. `RANDOM=20000 cargo test --release --test random` tries as many; `RANDOM_SEED` gives the first seed.
 
+#[allow(dead_code, reason = "the bench uses the rest")]
 mod generate;
 
 use cotangent_pass::kernel::prepare::Work;
