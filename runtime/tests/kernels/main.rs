@@ -105,7 +105,9 @@ fn pullback(x: &[f64], y: &[f64]) -> (f64, Pull<Vectors>) {
 #[test]
 fn a_pullback_outlives_its_arguments_and_serves_any_thread() {
     let _alone = ALONE.lock();
-    let (value, pull) = pullback(&[1.0, 2.0].to_vec(), &[3.0, 4.0].to_vec());
+    let arguments = (vec![1.0, 2.0], vec![3.0, 4.0]);
+    let (value, pull) = pullback(&arguments.0, &arguments.1);
+    drop(arguments);
     assert_eq!(value, 11.0);
     std::thread::scope(|scope| {
         for seed in [1.0, 10.0, -2.0, 0.0] {
