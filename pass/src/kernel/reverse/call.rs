@@ -219,8 +219,8 @@ pub(super) fn forward<'m>(construct: Construct<'m>, i: Value<'m>, a: &mut Augmen
         a.b.call_value(ty, pointer, &arguments)
     };
     let offset = u32::from(matches!(construct, Construct::Indirect(_)));
-    // The copy of a function is called as the function is.
-    new.set_call_convention(if offset == 0 { copy.call_convention() } else { 0 });
+    // Derivatives have C's convention.
+    new.set_call_convention(0);
     for k in 0..i.argument_count() {
         copy.copy_passing(k, new, k + offset);
     }
