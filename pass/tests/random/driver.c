@@ -53,7 +53,7 @@ int main(void) {
       // Where a branch decides otherwise nearby, differences tell nothing.
       int smooth = !differ(fine, coarse, 1e-6);
       rough += !smooth;
-      if (differ(got, tangent, p->narrow ? 1e-6 : 1e-9) || (smooth && differ(got, fine, 1e-5)) || blocks != before) {
+      if (differ(got, tangent, p->narrow ? 1e-6 : 1e-9) || (smooth && differ(got, fine, p->narrow ? 1e-3 : 1e-5)) || blocks != before) {
         wrong++;
         printf("%s(n = %ld): reverse %.12g, forward %.12g, differences %.12g (%s), blocks %+ld\n", p->name, n, got,
                tangent, fine, smooth ? "smooth" : "rough", blocks - before);
