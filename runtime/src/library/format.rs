@@ -7,8 +7,10 @@ use super::Problem;
 use super::load::Key;
 use serde::{Deserialize, Serialize};
 
-/// In the footer, and in the constants of the shared object: a file that has only the latter is truncated.
-pub(super) const MARK: [u8; 8] = *b"cotancod";
+/// First bytes of the footer.
+const MARK: [u8; 8] = *b"cotancod";
+/// In the constants of the shared object: a file that has this and no footer is truncated.
+pub(super) const OBJECT_MARK: [u8; 8] = *b"cotanobj";
 /// Number of the format; raised with every change of the code's interface.
 const FORMAT: u32 = 1;
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -50,7 +52,7 @@ pub(super) fn tail(object: &[u8], manifest: &Manifest) -> Vec<u8> {
 pub(super) fn read(bytes: &[u8]) -> Result<Manifest, Problem> {
     let footer = bytes.len().checked_sub(FOOTER).map(|at| bytes.split_at(at));
     let Some((content, footer)) = footer.filter(|(_, footer)| footer.starts_with(&MARK)) else {
-        return Err(match bytes.windows(MARK.len()).any(|w| w == MARK) {
+        return Err(match bytes.windows(OBJECT_MARK.len()).any(|w| w == OBJECT_MARK) {
             true => Problem::Truncated,
             false => Problem::Foreign,
         });
@@ -85,7 +87,7 @@ mod tests {
             imports: vec!["atg_mm".into()],
             pieces: vec![("ab".into(), "a::f".into())],
         };
-        let mut bytes = [&b"an object"[..], &MARK, &[7; 100]].concat();
+        let mut bytes = [&b"an object"[..], &OBJECT_MARK, &[7; 100]].concat();
         let tail = tail(&bytes, &manifest);
         bytes.extend_from_slice(&tail);
         (bytes, manifest)

@@ -3,7 +3,7 @@
 //! Each piece is an object of its own. One more object, the frame, has for every import a slot that the loader fills
 //! and a function of the import's name that jumps there, so that the library needs nothing that the program exports.
 
-use super::format::{MARK, Manifest, tail};
+use super::format::{Manifest, OBJECT_MARK, tail};
 use super::load::{Key, PIECES, SLOTS, key};
 use super::{USED, cpu};
 use crate::error::Error;
@@ -97,7 +97,7 @@ fn imports<'a>(texts: impl Iterator<Item = &'a str>) -> Result<BTreeMap<String, 
 
 /// The text of the frame.
 fn frame<'a>(imports: &BTreeMap<String, (String, String)>, keys: impl Iterator<Item = &'a Key> + Clone) -> String {
-    let mark: String = MARK.iter().map(|b| format!("\\{b:02x}")).collect();
+    let mark: String = OBJECT_MARK.iter().map(|b| format!("\\{b:02x}")).collect();
     let pieces: Vec<String> = keys.clone().map(|k| format!("ptr @{}", symbol(k))).collect();
     let (slots, count) = (imports.len(), pieces.len());
     let mut text = format!(
