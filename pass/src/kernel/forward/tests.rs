@@ -298,6 +298,16 @@ fn a_function_without_a_body_or_a_rule_is_refused_by_name_and_line() {
 }
 
 #[test]
+fn a_value_with_a_derivative_in_a_global_variable_is_refused_where_it_is_stored() {
+    let code =
+        "double kept[4];\ndouble f(const double *x, int n) {\n  kept[n] = x[0] * x[0];\n  return kept[1] * x[0];\n}";
+    let folder = tempfile::tempdir().unwrap();
+    let refusals = differentiated(code, "-O1", &[], folder.path()).unwrap_err();
+    assert!(refusals[0].construct.contains("global variable"), "{refusals:?}");
+    assert_eq!((refusals[0].line, refusals[0].function.as_str()), (3, "f"));
+}
+
+#[test]
 fn floats_made_of_computed_bits_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let code = "#include <string.h>

@@ -15,7 +15,7 @@ use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
 use crate::kernel::analysis::{Field, Holds, Kinds};
-use crate::llvm::{Builder, Opcode, Type, Value};
+use crate::llvm::{Builder, Opcode, Type, Value, ValueKind};
 
 /// Address, type and alignment of an access.
 fn access<'m>(i: Value<'m>) -> (Value<'m>, Type<'m>) {
@@ -85,11 +85,27 @@ pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<Construc
             help,
         )]);
     }
+    if !load && carried.floats && plan.active(moved(i)) && target == Target::Inactive && is_global(access(i).0) {
+        let help = "keep the value in a local variable or in memory that is handed to the function";
+        return Err(vec![Refusal::at(
+            i,
+            "a value with a derivative stored in a global variable",
+            help,
+        )]);
+    }
     Ok(match load {
         true if carried.any() => Construct::Load,
         false if carried.any() || there(i, plan).any() && target != Target::Inactive => Construct::Store,
         _ => Construct::Passive,
     })
+}
+
+/// Does the address lie in a global variable, as far as it shows?
+fn is_global(mut address: Value<'_>) -> bool {
+    while address.is(Opcode::LLVMGetElementPtr) {
+        address = address.operand(0);
+    }
+    address.kind() == ValueKind::LLVMGlobalVariableValueKind
 }
 
 pub(super) fn needs<'m>(i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
