@@ -235,6 +235,11 @@ impl<'m> Leaves<'_, 'm> {
     }
 }
 
+/// `value`, or zero where `condition` is false.
+pub fn only_if<'m>(b: &Builder<'m>, condition: Value<'m>, value: Value<'m>) -> Value<'m> {
+    b.select(condition, value, value.ty().zero())
+}
+
 /// Is a shadow pointer the address of a shadow?
 pub fn is_active<'m>(m: Mod<'m>, b: &Builder<'m>, shadow: Value<'m>) -> Value<'m> {
     let int = m.context().int(64);

@@ -10,12 +10,12 @@
 
 use super::augment::Augment;
 use super::construct::Construct;
-use super::leaves::{Carries, UNKNOWN, inactive_shadow, is_active};
+use super::leaves::{Carries, UNKNOWN, inactive_shadow, is_active, only_if};
 use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
 use crate::kernel::analysis::{Field, Holds, Kinds};
-use crate::llvm::{Builder, Opcode, Type, Value, ValueKind};
+use crate::llvm::{Builder, IntPredicate, Opcode, Type, Value, ValueKind};
 
 /// Address, type and alignment of an access.
 fn access<'m>(i: Value<'m>) -> (Value<'m>, Type<'m>) {
@@ -61,12 +61,27 @@ pub(super) fn held(holds: &Holds) -> Carries {
     }
 }
 
-/// Can the engine not tell what the word is that is loaded or stored?
+/// May the word that is loaded or stored hold a pointer at one time and a float at another?
+fn is_either<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
+    let v = moved(i);
+    plan.needs_shadow(v)
+        && plan
+            .leaves(v)
+            .lanes
+            .iter()
+            .any(|(_, k)| k.has_pointer() && k.has_float())
+}
+
+/// Can the engine not tell what the word is that is loaded or stored? In memory of the program's own run time tells
+/// pointers from floats: in the forward sweep the shadow of a float is zero.
 fn is_undecided<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
-    let lanes = plan.leaves(moved(i)).lanes;
+    let v = moved(i);
     let known = Kinds::F64 | Kinds::F64_TAIL | Kinds::F32 | Kinds::PTR | Kinds::PTR_TAIL;
-    let both = |k: &Kinds| k.has_pointer() && k.has_float();
-    lanes.iter().any(|(_, k)| !known.has(*k) || both(k))
+    if plan.leaves(v).lanes.iter().any(|(_, k)| !known.has(*k)) {
+        return true;
+    }
+    let told = v.ty().is_int() && v.ty().int_width() == 64 && !plan.content.is_open(access(i).0);
+    is_either(i, plan) && !told
 }
 
 /// Tells a load or store that has a part in derivatives.
@@ -114,10 +129,12 @@ pub(super) fn needs<'m>(i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
         true => plan.active(i),
         false => plan.carries(moved(i)).floats || there(i, plan).floats,
     };
-    if floats && plan.known_target(address) != Target::Inactive {
-        return vec![Need::Shadow(address)];
+    if !floats || plan.known_target(address) == Target::Inactive {
+        return vec![];
     }
-    vec![]
+    let mut needs = vec![Need::Shadow(address)];
+    needs.extend(is_either(i, plan).then_some(Need::Shadow(moved(i))));
+    needs
 }
 
 /// Emits `inner` where the shadow is active. `inner` gives a value, else it is `otherwise`. The builder must stand at the
@@ -202,6 +219,7 @@ pub(super) fn reverse_load<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<()
     if known == Target::Inactive {
         return Ok(());
     }
+    let cotangent = unless_pointer(i, cotangent, s)?;
     let shadow = s.shadow(address)?;
     let (b, leaves, alignment) = (s.b, s.plan.leaves(i), alignment(i));
     guarded(b, s.plan, known, shadow, None, || {
@@ -229,7 +247,18 @@ pub(super) fn reverse_store<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(
     if let Some(cotangent) = cotangent
         && s.plan.active(value)
     {
+        let cotangent = unless_pointer(i, cotangent, s)?;
         s.accumulate(value, cotangent);
     }
     Ok(())
+}
+
+/// The cotangent of a word, or zero if the word was a pointer.
+fn unless_pointer<'m>(i: Value<'m>, cotangent: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<Value<'m>, Refusal> {
+    if !is_either(i, s.plan) {
+        return Ok(cotangent);
+    }
+    let shadow = s.shadow(moved(i))?;
+    let float = s.b.icmp(IntPredicate::LLVMIntEQ, shadow, shadow.ty().zero());
+    Ok(only_if(s.b, float, cotangent))
 }
