@@ -6,6 +6,7 @@
 use cotangent_pass::kernel::Activity as Asked;
 use cotangent_pass::kernel::analysis::activity::{Activity, Ask};
 use cotangent_pass::kernel::analysis::content::Content;
+use cotangent_pass::kernel::analysis::loops;
 use cotangent_pass::kernel::analysis::words::Words;
 use cotangent_pass::llvm::{Analyses, Function, Linkage, Mod, OwnedModule};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -107,6 +108,7 @@ fn run(m: Mod<'_>, analysis: &str, roots: &[&str]) -> Result<String, Failed> {
             let activity = Activity::new(m, &content, &words, &asks);
             bodies.iter().map(|f| activity.print(*f)).collect()
         }
+        "loops" => bodies.iter().map(|f| loops::print(*f, &llvm)).collect(),
         "words" => {
             let w = Words::new(&content);
             bodies.iter().map(|f| w.print(*f)).collect()

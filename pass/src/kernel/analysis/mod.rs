@@ -9,6 +9,7 @@ pub mod allocations;
 mod constraints;
 pub mod content;
 mod kinds;
+pub mod loops;
 mod regions;
 mod shape;
 mod span;
