@@ -25,3 +25,7 @@ outer.latch:
 exit:
   ret void
 }
+; ----
+@f
+  #0 loop outer: blocks outer inner.entry inner outer.latch; latches outer.latch; exits outer->fail outer.latch->exit; counted
+  #1 loop inner: blocks inner; latches inner; exits inner->outer.latch; in #0; 3 times again

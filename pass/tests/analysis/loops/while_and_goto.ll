@@ -21,3 +21,8 @@ b:
 exit:
   ret void
 }
+; ----
+@while
+  #0 loop loop: blocks loop; latches loop; exits loop->exit; count unknown
+@goto
+  #0 irreducible b a: blocks a b; latches a b; exits b->exit; count unknown
