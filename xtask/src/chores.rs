@@ -1,6 +1,6 @@
 //! Chores that drive Cargo.
 
-use crate::setup;
+use crate::{kernels, setup};
 use anyhow::{Context, Result, bail};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -25,6 +25,7 @@ pub(crate) fn test(arguments: &[OsString]) -> Result<()> {
     )?;
     cotangent(["test", "--package", "cotangent"], arguments)?;
     cotangent(["test", "--package", "cotangent", "--benches"], arguments)?;
+    kernels::bench(&["--small".into()])?;
     without_jit()?;
     cargo(["xtask", "cases", "tensors", "--from", "tests/tensors"], &[])
 }
@@ -42,6 +43,7 @@ fn without_jit() -> Result<()> {
 pub(crate) fn bench(arguments: &[OsString]) -> Result<()> {
     setup::ensure()?;
     match arguments.split_first() {
+        Some((name, rest)) if name == "kernels" => kernels::bench(rest),
         Some((name, rest)) if !name.to_string_lossy().starts_with('-') => {
             let named = [
                 OsStr::new("bench"),

@@ -2,6 +2,7 @@
 
 mod cases;
 mod chores;
+mod kernels;
 mod ops_table;
 mod plugin;
 mod setup;
