@@ -26,7 +26,8 @@ pub(crate) struct Assembly<'c> {
     context: &'c Context,
     bitcode: &'c Bitcode,
     parsed: HashMap<usize, OwnedMod<'c>>,
-    work: Option<OwnedMod<'c>>,
+    /// What was copied, still apart.
+    pieces: Vec<OwnedMod<'c>>,
     /// What each symbol that was looked for names itself.
     names: HashMap<String, Vec<String>>,
     defined: HashSet<String>,
@@ -40,7 +41,7 @@ impl<'c> Assembly<'c> {
             context,
             bitcode,
             parsed: HashMap::new(),
-            work: None,
+            pieces: Vec::new(),
             names: HashMap::new(),
             defined: HashSet::new(),
             exports: None,
@@ -91,8 +92,13 @@ impl<'c> Assembly<'c> {
     }
 
     /// The module with everything.
-    pub(crate) fn finish(self) -> Option<OwnedMod<'c>> {
-        let work = self.work?;
+    ///
+    /// # Errors
+    /// If pieces do not fit.
+    pub(crate) fn finish(self) -> Result<Option<OwnedMod<'c>>, String> {
+        let Some(work) = join(self.pieces)? else {
+            return Ok(None);
+        };
         let module = work.module();
         for f in module.functions().filter(|f| !f.is_declaration()) {
             f.set_linkage(Linkage::LLVMInternalLinkage);
@@ -102,7 +108,7 @@ impl<'c> Assembly<'c> {
         for g in module.globals().filter(|g| g.initializer().is_some()) {
             g.set_global_linkage(Linkage::LLVMInternalLinkage);
         }
-        Some(work)
+        Ok(Some(work))
     }
 
     fn is_of_tensors(&self, k: usize) -> bool {
@@ -178,11 +184,9 @@ impl<'c> Assembly<'c> {
         for v in globals(piece.module()) {
             v.set_global_linkage(Linkage::LLVMExternalLinkage);
         }
-        let context = self.context.handle();
-        let work = self
-            .work
-            .get_or_insert_with(|| empty_like(piece.module(), context, "kernels"));
-        piece.link_into(work.module())?;
+        let own = empty_like(piece.module(), self.context.handle(), "kernels");
+        piece.link_into(own.module())?;
+        self.pieces.push(own);
         Ok(names)
     }
 }
@@ -190,6 +194,21 @@ impl<'c> Assembly<'c> {
 /// Is it a function of the runtime's or of the pass's, which is not followed?
 fn is_own(symbol: &str) -> bool {
     symbol.starts_with(OWN) || symbol.contains(PROGRAMS)
+}
+
+/// Links pieces into one: neighbours first, so that each piece is linked a few times only.
+fn join(mut pieces: Vec<OwnedMod<'_>>) -> Result<Option<OwnedMod<'_>>, String> {
+    while pieces.len() > 1 {
+        let mut pairs = pieces.into_iter();
+        pieces = Vec::new();
+        while let Some(first) = pairs.next() {
+            if let Some(second) = pairs.next() {
+                second.link_into(first.module())?;
+            }
+            pieces.push(first);
+        }
+    }
+    Ok(pieces.pop())
 }
 
 /// What may be copied out of a module.

@@ -47,7 +47,7 @@ pub(crate) fn name_of(symbol: &str) -> String {
 /// # Errors
 /// If something is wrong with the pass itself.
 pub(crate) fn weave(assembly: Assembly<'_>, kernels: &[Kernel]) -> Result<Woven, String> {
-    let Some(work) = assembly.finish() else {
+    let Some(work) = assembly.finish()? else {
         return Ok(Woven::default());
     };
     let module = work.module();
