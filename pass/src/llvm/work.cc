@@ -17,7 +17,7 @@ extern "C" {
 
 // A copy of a module in the same context with the definitions of some globals; all others become declarations. What
 // stands for a whole program (lists of constructors, inline assembly) is left out, and aliases give way to what they
-// stand for.
+// stand for. Places in the source stay known; what debuggers are told of variables does not.
 LLVMModuleRef ct_copy_module(LLVMModuleRef module, const LLVMValueRef *keep, size_t count) {
   SmallPtrSet<const GlobalValue *, 32> kept;
   for (size_t i = 0; i < count; ++i)
@@ -34,6 +34,12 @@ LLVMModuleRef ct_copy_module(LLVMModuleRef module, const LLVMValueRef *keep, siz
   }
   for (GlobalObject &g : copy->global_objects())
     g.setComdat(nullptr);
+  for (Function &f : *copy)
+    for (BasicBlock &block : f) {
+      for (Instruction &i : block)
+        i.dropDbgRecords();
+      block.deleteTrailingDbgRecords();
+    }
   return wrap(copy.release());
 }
 

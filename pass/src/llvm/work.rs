@@ -261,6 +261,33 @@ pub fn report_error(function: Function<'_>, place: (&str, &str, u32, u32), text:
     }
 }
 
+/// Collects the errors that are told through a context during some work, in the place of what the program that owns the
+/// context does with them.
+pub fn collect_errors<T>(context: super::value::Context<'_>, work: impl FnOnce() -> T) -> (T, Vec<String>) {
+    extern "C" fn keep(info: LLVMDiagnosticInfoRef, list: *mut libc::c_void) {
+        // SAFETY: LLVM passes the list below back; the message is freed once.
+        unsafe {
+            if c::LLVMGetDiagInfoSeverity(info) == llvm_sys::LLVMDiagnosticSeverity::LLVMDSError {
+                let list = &*list.cast::<std::cell::RefCell<Vec<String>>>();
+                list.borrow_mut().push(message(c::LLVMGetDiagInfoDescription(info)));
+            }
+        }
+    }
+    let list = std::cell::RefCell::new(Vec::new());
+    // SAFETY: the context is live; the list outlives the work, after which the handler before is back.
+    let done = unsafe {
+        let (handler, data) = (
+            c::LLVMContextGetDiagnosticHandler(context.0),
+            c::LLVMContextGetDiagnosticContext(context.0),
+        );
+        c::LLVMContextSetDiagnosticHandler(context.0, Some(keep), (&raw const list).cast_mut().cast());
+        let done = work();
+        c::LLVMContextSetDiagnosticHandler(context.0, handler, data);
+        done
+    };
+    (done, list.into_inner())
+}
+
 /// The name that a programmer gave to a C++ function; other names as they are.
 pub fn demangle(name: &str) -> String {
     let name = c_string(name);

@@ -15,6 +15,8 @@ mod names;
 mod resolve;
 mod signature;
 mod split;
+#[cfg(test)]
+mod tests;
 
 use crate::kernel::prepare::Work;
 use crate::kernel::{self, DiffRequest, Refusal};

@@ -1,7 +1,8 @@
 //! The code that kernels reach, from all the modules of a program, in one module.
 //!
 //! Modules are parsed when a body of theirs is wanted. A module's own symbols get names that no other module has. What is
-//! reached within a module is copied in one piece; what the piece only names is looked for in the other modules.
+//! reached within a module is copied in one piece; what the piece only names is looked for in the other modules. An
+//! indirect call reaches those functions whose addresses are taken in what is reached.
 //!
 //! Not followed are: functions that never return (panics: the program's own), allocators (known to the engine by their
 //! attributes), the runtime, and functions of the standard library that use state of their own, whose code the
@@ -70,6 +71,18 @@ impl<'c> Assembly<'c> {
         };
         let (mut seen, mut work) = (HashSet::from([root.clone()]), vec![root.clone()]);
         while let Some(symbol) = work.pop() {
+                use std::io::Write;
+                writeln!(
+                    std::fs::File::options()
+                        .append(true)
+                        .create(true)
+                        .open(format!("{d}/reach.txt"))
+                        .unwrap(),
+                    "{root}: {symbol} {:?}",
+                    self.from.get(&symbol)
+                )
+                .unwrap();
+            }
             if symbol.starts_with("atg_") || symbol.starts_with("at_") {
                 return Ok(None);
             }
@@ -80,6 +93,10 @@ impl<'c> Assembly<'c> {
                     None => Vec::new(),
                 };
                 self.names.insert(symbol.clone(), names);
+            }
+            for n in &self.names[&symbol] {
+                if !seen.contains(n) {
+                }
             }
             work.extend(
                 self.names[&symbol]
@@ -169,7 +186,7 @@ impl<'c> Assembly<'c> {
             native,
             known: RefCell::default(),
         };
-        let reached = closure::of(module, &[root], &|v| state.may_copy(v));
+        let reached = closure::direct(&[root], &|v| state.may_copy(v));
         let mut names: Vec<String> = reached.names.iter().map(|v| v.name()).collect();
         let (old, new): (Vec<_>, Vec<_>) = reached
             .definitions
@@ -197,7 +214,7 @@ fn is_own(symbol: &str) -> bool {
 }
 
 /// Links pieces into one: neighbours first, so that each piece is linked a few times only.
-fn join(mut pieces: Vec<OwnedMod<'_>>) -> Result<Option<OwnedMod<'_>>, String> {
+pub(super) fn join(mut pieces: Vec<OwnedMod<'_>>) -> Result<Option<OwnedMod<'_>>, String> {
     while pieces.len() > 1 {
         let mut pairs = pieces.into_iter();
         pieces = Vec::new();
@@ -268,11 +285,13 @@ impl<'m> State<'m> {
     }
 }
 
-fn globals<'m>(module: Mod<'m>) -> impl Iterator<Item = Value<'m>> {
+/// Functions and variables.
+pub(super) fn globals<'m>(module: Mod<'m>) -> impl Iterator<Item = Value<'m>> {
     module.functions().map(Function::value).chain(module.globals())
 }
 
-fn is_defined(v: Value<'_>) -> bool {
+/// Has a function a body, or a variable a value?
+pub(super) fn is_defined(v: Value<'_>) -> bool {
     match v.as_function() {
         Some(f) => !f.is_declaration(),
         None => v.initializer().is_some(),

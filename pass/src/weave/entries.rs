@@ -7,7 +7,7 @@
 //! The addresses `args` and `out` are objects of the arena's table, where their shadows are found.
 
 use crate::kernel::{Activity, DiffRequest, Mode};
-use crate::llvm::{Builder, Function, Mod, Type, Value};
+use crate::llvm::{Builder, Function, Linkage, Mod, Type, Value};
 
 /// The runtime's function that asks for derivatives of a kernel.
 pub(crate) const KERNEL_MARKER: &str = "cotangent_kernel";
@@ -17,6 +17,14 @@ const TABLE: &str = "cotangent_kernels";
 const LENGTH: &str = "cotangent_kernels_len";
 /// The support function that finds shadows.
 const SHADOW: &str = "cotangent.object";
+/// The functions of a row of the table, in order: name, the engine's part of it, and what asks for it (bits of
+/// [`Kernel::modes`]).
+const FUNCTIONS: [(&str, &str, Mode, u32); 4] = [
+    ("aug", "augmented", Mode::Augmented, 1),
+    ("rev", "rev", Mode::Reverse, 1),
+    ("grad", "gradient", Mode::Combined, 2),
+    ("jvp", "tangent", Mode::Forward, 4),
+];
 
 /// A kernel that is asked for.
 #[derive(Clone, Debug)]
@@ -36,124 +44,129 @@ pub(crate) fn is_public(name: &str) -> bool {
     name == TABLE || name == LENGTH
 }
 
-/// Writes the functions and the table; gives what they need of the engine.
-pub(crate) fn write<'m>(module: Mod<'m>, kernels: &[Kernel]) -> Vec<DiffRequest<'m>> {
-    let mut requests = Vec::new();
-    let context = module.context();
-    let (ptr, words) = (context.ptr(), context.int(64));
-    let row = context.structure(&[ptr, words, ptr, ptr, ptr, ptr]);
-    let mut rows = Vec::new();
-    for (i, kernel) in kernels.iter().enumerate() {
-        let Some(shim) = module.function(&kernel.shim) else {
-            continue;
-        };
-        let writer = Writer {
-            module,
-            shim,
-            name: format!("cotangent.kernel.{i}"),
-        };
-        let entries = writer.entries(kernel.modes, &mut requests);
-        let key = module.add_global(
-            &format!("{}.key", writer.name),
-            context.int(8).array(kernel.key.len() as u64 + 1),
-        );
-        key.set_initializer(context.const_string(&kernel.key));
-        key.set_global_constant();
-        let mut fields = vec![key, words.int(kernel.key.len() as u64)];
-        fields.extend(entries.iter().map(|e| e.map_or(ptr.zero(), Function::value)));
-        let value = context.const_structure(&fields);
-        for thunk in kernel.thunks.iter().filter_map(|t| module.function(t)) {
-            answer(module, thunk, row, value, &writer.name);
-        }
-        rows.push(value);
+/// The names of the functions of kernel number `i`, as far as they are asked for.
+pub(crate) fn names(i: usize, kernel: &Kernel) -> [Option<String>; 4] {
+    FUNCTIONS.map(|(name, _, _, bit)| (kernel.modes & bit != 0).then(|| format!("cotangent.kernel.{i}.{name}")))
+}
+
+/// What the engine is asked for, for kernel number `i`: names of functions.
+pub(crate) fn asked(i: usize, kernel: &Kernel) -> impl Iterator<Item = (String, Mode)> {
+    let wanted = FUNCTIONS.into_iter().filter(|f| kernel.modes & f.3 != 0);
+    wanted.map(move |(_, derived, mode, _)| (format!("cotangent.kernel.{i}.{derived}"), mode))
+}
+
+/// The request for one of these functions.
+pub(crate) fn request<'m>(shim: Function<'m>, mode: Mode, entry: String) -> DiffRequest<'m> {
+    DiffRequest {
+        function: shim,
+        mode,
+        arguments: vec![Activity::Dup; 2],
+        result_active: false,
+        primal_result: false,
+        seed_argument: false,
+        arena_argument: true,
+        entry,
     }
-    let table = module.add_global(TABLE, row.array(rows.len() as u64));
-    table.set_initializer(row.const_array(&rows));
+}
+
+/// Writes the functions, in terms of declarations of what the engine is asked for. Where differentiated code asks for a
+/// kernel, the answer is known: a constant row.
+pub(crate) fn declare(module: Mod<'_>, kernels: &[Kernel]) {
+    for (i, kernel) in kernels.iter().enumerate() {
+        functions(module, i, kernel);
+        let thunks: Vec<_> = kernel.thunks.iter().filter_map(|t| module.function(t)).collect();
+        if thunks.is_empty() {
+            continue;
+        }
+        let value = row(module, i, kernel);
+        let known = module.add_global(&format!("cotangent.kernel.{i}"), value.ty());
+        known.set_initializer(value);
+        known.set_global_constant();
+        known.set_global_linkage(Linkage::LLVMInternalLinkage);
+        for thunk in thunks {
+            thunk.value().delete_body();
+            let b = Builder::new(module.context());
+            b.at_end(thunk.append_block("entry"));
+            b.ret(Some(known));
+            thunk.set_linkage(Linkage::LLVMInternalLinkage);
+        }
+    }
+}
+
+/// Writes the table of all kernels.
+pub(crate) fn table(module: Mod<'_>, kernels: &[(usize, &Kernel)]) {
+    let rows: Vec<_> = kernels.iter().map(|(i, kernel)| row(module, *i, kernel)).collect();
+    let Some(first) = rows.first() else { return };
+    let table = module.add_global(TABLE, first.ty().array(rows.len() as u64));
+    table.set_initializer(first.ty().const_array(&rows));
     table.set_global_constant();
+    let words = module.context().int(64);
     let length = module.add_global(LENGTH, words);
     length.set_initializer(words.int(rows.len() as u64));
     length.set_global_constant();
-    requests
 }
 
-/// Within differentiated code, the answer to a request is known.
-fn answer<'m>(module: Mod<'m>, thunk: Function<'m>, row: Type<'m>, value: Value<'m>, name: &str) {
-    let known = module.global(name).unwrap_or_else(|| {
-        let known = module.add_global(name, row);
-        known.set_initializer(value);
-        known.set_global_constant();
-        known
-    });
-    thunk.value().delete_body();
-    let b = Builder::new(module.context());
-    b.at_end(thunk.append_block("entry"));
-    b.ret(Some(known));
+/// Key and functions of a kernel.
+fn row<'m>(module: Mod<'m>, i: usize, kernel: &Kernel) -> Value<'m> {
+    let context = module.context();
+    let (ptr, words) = (context.ptr(), context.int(64));
+    let key = module.add_global(
+        &format!("cotangent.kernel.{i}.key"),
+        context.int(8).array(kernel.key.len() as u64 + 1),
+    );
+    key.set_initializer(context.const_string(&kernel.key));
+    key.set_global_constant();
+    key.set_global_linkage(Linkage::LLVMInternalLinkage);
+    let mut fields = vec![key, words.int(kernel.key.len() as u64)];
+    let function = |name: Option<String>| name.and_then(|name| module.function(&name));
+    fields.extend(names(i, kernel).map(|name| function(name).map_or(ptr.zero(), Function::value)));
+    context.const_structure(&fields)
 }
 
-struct Writer<'m> {
-    module: Mod<'m>,
-    shim: Function<'m>,
-    name: String,
-}
-
-impl<'m> Writer<'m> {
-    /// aug, rev, grad, jvp: those that are asked for.
-    fn entries(&self, modes: u32, requests: &mut Vec<DiffRequest<'m>>) -> [Option<Function<'m>>; 4] {
-        let context = self.module.context();
-        let (ptr, void) = (context.ptr(), context.void());
-        let pullback = modes & 1 != 0;
-        let mut ask = |mode, what: &str, result, parameters: &[Type<'m>]| {
-            let entry = format!("{}.{what}", self.name);
-            requests.push(DiffRequest {
-                function: self.shim,
-                mode,
-                arguments: vec![Activity::Dup; 2],
-                result_active: false,
-                primal_result: false,
-                seed_argument: false,
-                arena_argument: true,
-                entry: entry.clone(),
-            });
-            self.module.add_function(&entry, context.function(result, parameters))
+/// aug, rev, grad, jvp: those that are asked for.
+fn functions(module: Mod<'_>, i: usize, kernel: &Kernel) {
+    let context = module.context();
+    let (ptr, void) = (context.ptr(), context.void());
+    let declared = asked(i, kernel).map(|(name, mode)| {
+        let (result, parameters) = match mode {
+            Mode::Augmented => (context.structure(&[ptr]), 5),
+            Mode::Reverse => (void, 2),
+            Mode::Combined | Mode::Forward => (void, 5),
         };
-        let aug = pullback.then(|| {
-            let frame = context.structure(&[ptr]);
-            let derived = ask(Mode::Augmented, "augmented", frame, &[ptr; 5]);
-            self.call(derived, "aug", ptr, |b, given| Some(b.extract(given, 0)))
-        });
-        let rev = pullback.then(|| ask(Mode::Reverse, "rev", void, &[ptr; 2]));
-        let grad = (modes & 2 != 0).then(|| {
-            let derived = ask(Mode::Combined, "gradient", void, &[ptr; 5]);
-            self.call(derived, "grad", void, |_, _| None)
-        });
-        let jvp = (modes & 4 != 0).then(|| {
-            let derived = ask(Mode::Forward, "tangent", void, &[ptr; 5]);
-            self.call(derived, "jvp", void, |_, _| None)
-        });
-        [aug, rev, grad, jvp]
-    }
-
-    /// A function of `args`, `out` and `arena` that finds the shadows and calls the derivative.
-    fn call(
-        &self,
-        derived: Function<'m>,
-        what: &str,
-        result: Type<'m>,
-        of: impl Fn(&Builder<'m>, Value<'m>) -> Option<Value<'m>>,
-    ) -> Function<'m> {
-        let (module, context) = (self.module, self.module.context());
-        let ptr = context.ptr();
-        let f = module.add_function(&format!("{}.{what}", self.name), context.function(result, &[ptr; 3]));
-        let shadow = || module.add_function(SHADOW, context.function(ptr, &[ptr; 2]));
-        let shadow = module.function(SHADOW).unwrap_or_else(shadow);
-        let b = Builder::new(context);
-        b.at_end(f.append_block("entry"));
-        if let [args, out, arena] = f.params()[..] {
-            let of_args = b.call(shadow, &[arena, args]);
-            let of_out = b.call(shadow, &[arena, out]);
-            let given = b.call(derived, &[args, of_args, out, of_out, arena]);
-            b.ret(of(&b, given));
+        (
+            module.add_function(&name, context.function(result, &vec![ptr; parameters])),
+            mode,
+        )
+    });
+    let names = names(i, kernel).into_iter().flatten();
+    for ((derived, mode), name) in declared.zip(names) {
+        match mode {
+            Mode::Reverse => {} // It is what the runtime calls.
+            Mode::Augmented => call(module, derived, &name, ptr, |b, given| Some(b.extract(given, 0))),
+            Mode::Combined | Mode::Forward => call(module, derived, &name, void, |_, _| None),
         }
-        f
+    }
+}
+
+/// A function of `args`, `out` and `arena` that finds the shadows and calls the derivative.
+fn call<'m>(
+    module: Mod<'m>,
+    derived: Function<'m>,
+    name: &str,
+    result: Type<'m>,
+    of: impl Fn(&Builder<'m>, Value<'m>) -> Option<Value<'m>>,
+) {
+    let context = module.context();
+    let ptr = context.ptr();
+    let f = module.add_function(name, context.function(result, &[ptr; 3]));
+    let shadow = || module.add_function(SHADOW, context.function(ptr, &[ptr; 2]));
+    let shadow = module.function(SHADOW).unwrap_or_else(shadow);
+    let b = Builder::new(context);
+    b.at_end(f.append_block("entry"));
+    if let [args, out, arena] = f.params()[..] {
+        let of_args = b.call(shadow, &[arena, args]);
+        let of_out = b.call(shadow, &[arena, out]);
+        let given = b.call(derived, &[args, of_args, out, of_out, arena]);
+        b.ret(of(&b, given));
     }
 }

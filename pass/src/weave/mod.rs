@@ -15,12 +15,12 @@
 mod assemble;
 mod entries;
 
-use crate::kernel::prepare::{INHERITED, inline_wrappers, optimise};
+use crate::kernel::prepare::{INHERITED, closure, inline_wrappers, optimise};
 use crate::kernel::{self, Refusal};
-use crate::llvm::{Function, Linkage, Mod, OwnedMod};
+use crate::llvm::{Function, Linkage, Mod, OwnedMod, Value};
 pub(crate) use assemble::Assembly;
+use assemble::{globals, is_defined, join};
 pub(crate) use entries::{KERNEL_MARKER, Kernel};
-use std::collections::HashSet;
 
 /// What became of the kernels of a program.
 #[derive(Debug, Default)]
@@ -42,7 +42,8 @@ pub(crate) fn name_of(symbol: &str) -> String {
     }
 }
 
-/// Differentiates kernels whose code was assembled.
+/// Differentiates kernels whose code was assembled: each by itself, so that what is known of one, and what is wrong with
+/// it, does not depend on others.
 ///
 /// # Errors
 /// If something is wrong with the pass itself.
@@ -58,71 +59,100 @@ pub(crate) fn weave(assembly: Assembly<'_>, kernels: &[Kernel]) -> Result<Woven,
     }
     kernel::marks::read(module);
     kernel::rules::lower_outputs(module);
+    entries::declare(module, kernels);
     inline_wrappers(module);
     module.run_passes(optimise::BEFORE)?;
     module.verify()?;
-    let (mut good, mut refused) = (kernels.to_vec(), Vec::new());
-    loop {
-        let attempt = copy(module);
-        match derive(attempt.module(), &good) {
-            Ok(()) => {
-                let object = if good.is_empty() {
-                    None
-                } else {
-                    Some(finish(&attempt, &good)?)
-                };
-                return Ok(Woven { object, refused });
+    let (mut good, mut pieces, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, kernel) in kernels.iter().enumerate() {
+        match derive(module, kernels, i)? {
+            Ok(piece) => {
+                good.push((i, kernel));
+                pieces.push(piece);
             }
-            Err(all) => {
-                let (bad, rest) = blame(module, good, &all);
-                refused.extend(bad);
-                good = rest;
-            }
+            Err(why) => refused.push((kernel.key.clone(), why)),
         }
     }
+    let object = match join(pieces)? {
+        Some(all) => Some(finish(all.module(), &good)?),
+        None => None,
+    };
+    Ok(Woven { object, refused })
 }
 
-/// Parts kernels that are refused from the others.
-fn blame(module: Mod<'_>, kernels: Vec<Kernel>, all: &[Refusal]) -> (Vec<(String, Vec<Refusal>)>, Vec<Kernel>) {
-    let (mut bad, mut good) = (Vec::new(), Vec::new());
-    for kernel in kernels {
-        let attempt = copy(module);
-        match derive(attempt.module(), std::slice::from_ref(&kernel)) {
-            Ok(()) => good.push(kernel),
-            Err(why) => bad.push((kernel.key, why)),
+/// The derivatives of kernel number `i`, in a module with everything that they use.
+fn derive<'m>(module: Mod<'m>, kernels: &[Kernel], i: usize) -> Result<Result<OwnedMod<'m>, Vec<Refusal>>, String> {
+    let own: Vec<String> = entries::names(i, &kernels[i]).into_iter().flatten().collect();
+    let shim = |k: usize| module.function(&kernels[k].shim);
+    let mut asked: Vec<(usize, String, kernel::Mode)> =
+        entries::asked(i, &kernels[i]).map(|(e, m)| (i, e, m)).collect();
+    let mut roots: Vec<Value<'m>> = own
+        .iter()
+        .filter_map(|n| module.function(n))
+        .map(Function::value)
+        .collect();
+    roots.extend(shim(i).map(Function::value));
+    // Derivatives that the code itself asks for are made with it.
+    let reached = loop {
+        let reached = closure::direct(&roots, &|_| true);
+        let before = asked.len();
+        for (k, kernel) in kernels.iter().enumerate() {
+            for (entry, mode) in entries::asked(k, kernel) {
+                let is_reached = reached.names.iter().any(|v| v.name() == entry);
+                if is_reached && asked.iter().all(|(_, e, _)| *e != entry) {
+                    asked.push((k, entry, mode));
+                    roots.extend(shim(k).map(Function::value));
+                }
+            }
         }
+        if asked.len() == before {
+            break reached;
+        }
+    };
+    let piece = module.copy_of(&reached.definitions);
+        std::fs::write(
+            format!("{d}/{}.before.ll", kernels[i].key.replace([':', '<', '>', '/'], "_")),
+            piece.module().text(),
+        )
+        .unwrap();
     }
-    if bad.is_empty() {
-        // Only together they fail: all of them are declined rather than none.
-        bad.extend(good.drain(..).map(|k| (k.key, all.to_vec())));
+    let requests: Vec<_> = asked
+        .into_iter()
+        .filter_map(|(k, entry, mode)| {
+            let shim = piece.module().function(&kernels[k].shim)?;
+            Some(entries::request(shim, mode, entry))
+        })
+        .collect();
+    if let Err(why) = kernel::differentiate(piece.module(), &requests) {
+        return Ok(Err(why));
     }
-    (bad, good)
-}
-
-fn copy<'m>(module: Mod<'m>) -> OwnedMod<'m> {
-    let functions = module.functions().filter(|f| !f.is_declaration()).map(Function::value);
-    let globals = module.globals().filter(|g| g.initializer().is_some());
-    module.copy_of(&functions.chain(globals).collect::<Vec<_>>())
-}
-
-fn derive(module: Mod<'_>, kernels: &[Kernel]) -> Result<(), Vec<Refusal>> {
-    let requests = entries::write(module, kernels);
-    kernel::differentiate(module, &requests)
-}
-
-/// Optimises derivatives and compiles them.
-fn finish(work: &OwnedMod<'_>, kernels: &[Kernel]) -> Result<Vec<u8>, String> {
-    let module = work.module();
+    drop(requests);
+    let module = piece.module();
+        std::fs::write(
+            format!("{d}/{}.after.ll", kernels[i].key.replace([':', '<', '>', '/'], "_")),
+            piece.module().text(),
+        )
+        .unwrap();
+    }
     module.verify()?;
-    let shims: HashSet<&str> = kernels.iter().map(|k| k.shim.as_str()).collect();
-    let primal = module.functions().find(|f| shims.contains(f.name().as_str()));
+    for v in globals(module).filter(|v| is_defined(*v) && !own.contains(&v.name())) {
+        v.set_global_linkage(Linkage::LLVMInternalLinkage);
+    }
+    module.run_passes("globaldce")?;
+    Ok(Ok(piece))
+}
+
+/// Adds the table of kernels, optimises derivatives and compiles them.
+fn finish(module: Mod<'_>, kernels: &[(usize, &Kernel)]) -> Result<Vec<u8>, String> {
+    entries::table(module, kernels);
+    let primal = kernels.first().and_then(|(_, k)| module.function(&k.shim));
     for f in module.functions().filter(|f| !f.is_declaration()) {
         if let Some(primal) = primal {
             f.copy_attributes(primal, &INHERITED);
         }
-        if !entries::is_public(&f.name()) {
-            f.set_linkage(Linkage::LLVMInternalLinkage);
-        }
+    }
+    for v in globals(module).filter(|v| is_defined(*v) && !entries::is_public(&v.name())) {
+        v.set_global_linkage(Linkage::LLVMInternalLinkage);
     }
     module.strip_metadata();
     module.run_passes(optimise::AFTER)?;

@@ -1,8 +1,8 @@
 //! What functions reach: bodies and constants, through calls, addresses and tables.
 //!
 //! A definition that the linker may replace by another one is not followed: its derivative would be that of the wrong
-//! function. Where an indirect call is reached, every function of the program that it might call is reached as well:
-//! those of the called type whose address is taken somewhere.
+//! function. Where an indirect call is reached, every function of the program that it might call is reached as well
+//! ([`of`]): those of the called type whose address is taken somewhere.
 
 use crate::kernel::attributes::RULES;
 use crate::llvm::{Function, Mod, Type, Value};
@@ -18,24 +18,23 @@ pub(crate) struct Reached<'m> {
     pub(crate) candidates: Vec<Function<'m>>,
 }
 
+/// What the functions reach, of that which is to be followed, without what indirect calls might reach.
+pub(crate) fn direct<'m>(roots: &[Value<'m>], follow: &dyn Fn(Value<'m>) -> bool) -> Reached<'m> {
+    let mut walk = Walk::new(roots, follow);
+    walk.finish();
+    Reached {
+        definitions: walk.definitions,
+        names: walk.names,
+        candidates: vec![],
+    }
+}
+
 /// What the functions reach, of that which is to be followed.
 pub(crate) fn of<'m>(program: Mod<'m>, roots: &[Value<'m>], follow: &dyn Fn(Value<'m>) -> bool) -> Reached<'m> {
-    let mut walk = Walk {
-        follow,
-        seen: HashSet::new(),
-        work: Vec::new(),
-        definitions: Vec::new(),
-        names: Vec::new(),
-        indirect: HashSet::new(),
-    };
-    for root in roots {
-        walk.visit(*root);
-    }
+    let mut walk = Walk::new(roots, follow);
     let mut candidates = Vec::new();
     loop {
-        while let Some(next) = walk.work.pop() {
-            walk.step(next);
-        }
+        walk.finish();
         let might = |f: &Function<'m>| {
             let called = walk.indirect.contains(&f.ty()) && !walk.seen.contains(&f.value());
             called && !f.is_declaration() && f.is_address_taken() && follow(f.value())
@@ -65,7 +64,28 @@ struct Walk<'m, 'f> {
     indirect: HashSet<Type<'m>>,
 }
 
-impl<'m> Walk<'m, '_> {
+impl<'m, 'f> Walk<'m, 'f> {
+    fn new(roots: &[Value<'m>], follow: &'f dyn Fn(Value<'m>) -> bool) -> Self {
+        let mut walk = Walk {
+            follow,
+            seen: HashSet::new(),
+            work: Vec::new(),
+            definitions: Vec::new(),
+            names: Vec::new(),
+            indirect: HashSet::new(),
+        };
+        for root in roots {
+            walk.visit(*root);
+        }
+        walk
+    }
+
+    fn finish(&mut self) {
+        while let Some(next) = self.work.pop() {
+            self.step(next);
+        }
+    }
+
     fn visit(&mut self, v: Value<'m>) {
         if v.is_constant() && self.seen.insert(v) {
             self.work.push(v);
