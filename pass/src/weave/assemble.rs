@@ -71,18 +71,6 @@ impl<'c> Assembly<'c> {
         };
         let (mut seen, mut work) = (HashSet::from([root.clone()]), vec![root.clone()]);
         while let Some(symbol) = work.pop() {
-                use std::io::Write;
-                writeln!(
-                    std::fs::File::options()
-                        .append(true)
-                        .create(true)
-                        .open(format!("{d}/reach.txt"))
-                        .unwrap(),
-                    "{root}: {symbol} {:?}",
-                    self.from.get(&symbol)
-                )
-                .unwrap();
-            }
             if symbol.starts_with("atg_") || symbol.starts_with("at_") {
                 return Ok(None);
             }
@@ -93,10 +81,6 @@ impl<'c> Assembly<'c> {
                     None => Vec::new(),
                 };
                 self.names.insert(symbol.clone(), names);
-            }
-            for n in &self.names[&symbol] {
-                if !seen.contains(n) {
-                }
             }
             work.extend(
                 self.names[&symbol]

@@ -110,12 +110,6 @@ fn derive<'m>(module: Mod<'m>, kernels: &[Kernel], i: usize) -> Result<Result<Ow
         }
     };
     let piece = module.copy_of(&reached.definitions);
-        std::fs::write(
-            format!("{d}/{}.before.ll", kernels[i].key.replace([':', '<', '>', '/'], "_")),
-            piece.module().text(),
-        )
-        .unwrap();
-    }
     let requests: Vec<_> = asked
         .into_iter()
         .filter_map(|(k, entry, mode)| {
@@ -128,12 +122,6 @@ fn derive<'m>(module: Mod<'m>, kernels: &[Kernel], i: usize) -> Result<Result<Ow
     }
     drop(requests);
     let module = piece.module();
-        std::fs::write(
-            format!("{d}/{}.after.ll", kernels[i].key.replace([':', '<', '>', '/'], "_")),
-            piece.module().text(),
-        )
-        .unwrap();
-    }
     module.verify()?;
     for v in globals(module).filter(|v| is_defined(*v) && !own.contains(&v.name())) {
         v.set_global_linkage(Linkage::LLVMInternalLinkage);
