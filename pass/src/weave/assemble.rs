@@ -14,13 +14,16 @@ use crate::llvm::{Context, Function, Linkage, Mod, OwnedMod, Value, empty_like, 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-/// Libraries whose functions work on tensors.
-const TENSOR_LIBRARIES: [&str; 2] = ["libtch-", "libtorch_sys-"];
+/// How LibTorch's functions begin, as `torch-sys` calls them.
+const OF_TENSORS: [&str; 8] = ["atg_", "at_", "ato_", "ati_", "atm_", "atc_", "ats_", "atd_"];
 /// How symbols of the runtime and of the pass begin.
 const OWN: &str = "cotangent";
 /// In the mangled names of the runtime's functions for programs over tensors. An entry point that a kernel calls has them
 /// beside the kernel's, and does not come to them.
 const PROGRAMS: &str = "17cotangent_runtime5entry7program";
+/// In the mangled names of the runtime's functions that call what users wrote for a rule. They know tensors, too, so that
+/// what they reach does not tell kernels from other functions.
+const RULES: &str = "17cotangent_runtime6kernel4rule";
 
 /// A module that grows.
 pub(crate) struct Assembly<'c> {
@@ -70,13 +73,24 @@ impl<'c> Assembly<'c> {
             None => symbol.to_owned(),
         };
         let (mut seen, mut work) = (HashSet::from([root.clone()]), vec![root.clone()]);
-        while let Some(symbol) = work.pop() {
-            if symbol.starts_with("atg_") || symbol.starts_with("at_") {
+        let (mut of_rules, mut within_rules) = (Vec::new(), false);
+        loop {
+            let Some(symbol) = work.pop() else {
+                if of_rules.is_empty() {
+                    return Ok(Some(root));
+                }
+                (work, within_rules) = (std::mem::take(&mut of_rules), true);
+                continue;
+            };
+            if !within_rules && symbol.contains(RULES) {
+                of_rules.push(symbol);
+                continue;
+            }
+            if !within_rules && OF_TENSORS.iter().any(|begin| symbol.starts_with(begin)) {
                 return Ok(None);
             }
             if !self.names.contains_key(&symbol) {
                 let names = match self.definition(&symbol)? {
-                    Some(k) if self.is_of_tensors(k) => return Ok(None),
                     Some(k) => self.piece(k, &symbol)?,
                     None => Vec::new(),
                 };
@@ -89,7 +103,6 @@ impl<'c> Assembly<'c> {
                     .cloned(),
             );
         }
-        Ok(Some(root))
     }
 
     /// The module with everything.
@@ -112,15 +125,13 @@ impl<'c> Assembly<'c> {
         Ok(Some(work))
     }
 
-    fn is_of_tensors(&self, k: usize) -> bool {
-        let name = self.bitcode.modules()[k].name();
-        TENSOR_LIBRARIES.iter().any(|l| name.starts_with(l))
-    }
-
     /// The module that defines a symbol.
     fn definition(&mut self, symbol: &str) -> Result<Option<usize>, String> {
-        if is_own(symbol) || symbol.starts_with("llvm.") || self.defined.contains(symbol) {
+        if is_own(symbol) || symbol.starts_with("llvm.") {
             return Ok(None);
+        }
+        if let Some(k) = local_module(symbol) {
+            return Ok(Some(k));
         }
         if let Some(k) = self.bitcode.definition(symbol.as_bytes()) {
             return Ok(Some(k));
@@ -170,13 +181,11 @@ impl<'c> Assembly<'c> {
             native,
             known: RefCell::default(),
         };
-        let reached = closure::direct(&[root], &|v| state.may_copy(v));
-        let mut names: Vec<String> = reached.names.iter().map(|v| v.name()).collect();
-        let (old, new): (Vec<_>, Vec<_>) = reached
-            .definitions
-            .into_iter()
-            .partition(|v| self.defined.contains(&v.name()));
-        names.extend(old.iter().map(|v| v.name()));
+        let apart = |v: Value<'_>| v != root && v.name().contains(RULES);
+        let reached = closure::direct(&[root], &|v| !apart(v) && state.may_copy(v));
+        let names: Vec<String> = reached.names.iter().map(|v| v.name()).collect();
+        let mut new = reached.definitions;
+        new.retain(|v| !self.defined.contains(&v.name()));
         if new.is_empty() {
             return Ok(names);
         }
@@ -289,7 +298,15 @@ fn is_local(v: Value<'_>) -> bool {
     )
 }
 
+/// The module that a symbol is the own one of.
+fn local_module(symbol: &str) -> Option<usize> {
+    symbol.rsplit_once(LOCAL)?.1.parse().ok()
+}
+
+/// Between the name of a module's own symbol and the number of the module.
+const LOCAL: &str = ".of.";
+
 /// The name of a module's own symbol among those of all modules.
 pub(crate) fn local_name(module: usize, name: &str) -> String {
-    format!("{name}.of.{module}")
+    format!("{name}{LOCAL}{module}")
 }

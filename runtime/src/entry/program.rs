@@ -1,5 +1,7 @@
 //! Calls of programs over tensors.
 
+pub(super) mod rules;
+
 use super::Arguments;
 use super::pull::{Program, Pull};
 use crate::differentiable::{Differentiable, Leaf, Leaves, Number, Place, Source};

@@ -17,11 +17,11 @@
 //! * `cotangent_op(name, len)`, first in a function: its body is the named operation.
 //! * `cotangent_stop_gradient_f64(x)` and `_f32`: the identity, of derivative zero.
 
+use super::program::rules::{self, Backward};
 use super::shim::{Arguments, Callable, Shim, shim_of};
 use crate::differentiable::{Differentiable, Leaf, Leaves, Number, Source};
 use crate::kernel::{Addresses, KernelRule};
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::sync::{Mutex, PoisonError};
 
 /// A derivative that a user wrote.
 #[repr(C)]
@@ -81,65 +81,6 @@ impl Ran {
     }
 }
 
-trait Backward: Send + Sync {
-    fn call(&self, seeds: Vec<Number>) -> Vec<Number>;
-}
-
-struct Residuals<S, D, B> {
-    /// Residuals, and a seed with the structure of the result.
-    kept: Mutex<(S, D)>,
-    backward: B,
-}
-
-impl<S, D, C, B> Backward for Residuals<S, D, (B, std::marker::PhantomData<fn() -> C>)>
-where
-    S: Clone + Send,
-    D: Differentiable<Cotangent = D> + Send,
-    C: Differentiable,
-    B: Fn(S, D) -> C + Send + Sync,
-{
-    fn call(&self, seeds: Vec<Number>) -> Vec<Number> {
-        let (residuals, seed) = {
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            (kept.0.clone(), kept.1.cotangent(&mut Source::numbers(seeds)))
-        };
-        let cotangents = (self.backward.0)(residuals, seed);
-        let mut leaves = Leaves::default();
-        leaves.of(0, &cotangents);
-        leaves
-            .into_vec()
-            .iter()
-            .map(|leaf| super::program::read(leaf.place))
-            .collect()
-    }
-}
-
-unsafe fn forward<A, R, S, C, F, B>(args: *const *const (), out: *mut ()) -> Box<dyn Backward>
-where
-    R: Differentiable<Cotangent: Send + 'static>,
-    S: Clone + Send + 'static,
-    C: Differentiable + 'static,
-    F: Callable<A, (R, S)> + Copy,
-    B: Fn(S, R::Cotangent) -> C + Copy + Send + Sync + 'static,
-{
-    // SAFETY: `rule_of` was given the two functions, which have no bytes.
-    let (forward, backward) = unsafe { (super::shim::item::<F>(), super::shim::item::<B>()) };
-    // SAFETY: the caller passes addresses of the arguments.
-    let (result, residuals) = unsafe { forward.call(args) };
-    let seed = result.cotangent(&mut Source::Nothing);
-    // SAFETY: `out` is a place for the result.
-    unsafe { out.cast::<R>().write(result) };
-    Box::new(Residuals {
-        kept: Mutex::new((residuals, seed)),
-        backward: (backward, std::marker::PhantomData::<fn() -> C>),
-    })
-}
-
-unsafe fn outputs<R: Differentiable>(out: *const (), leaves: &mut Leaves) {
-    // SAFETY: the caller has a result there.
-    leaves.of(Leaf::RETURN, unsafe { &*out.cast::<R>() });
-}
-
 /// The rule of a function: its body, `forward(args..) -> (result, residuals)`, `backward(residuals, seed) -> cotangents`,
 /// and what lists the leaves of its arguments.
 pub const fn rule_of<A, R, S, C, P, F, B, L>(
@@ -162,8 +103,8 @@ where
         description: description.as_ptr(),
         description_len: description.len(),
         primal: shim_of::<A, R, P>(primal),
-        forward: self::forward::<A, R, S, C, F, B>,
-        outputs: outputs::<R>,
+        forward: rules::forward::<A, R, S, C, F, B>,
+        outputs: rules::outputs::<R>,
         kernel: KernelRule::reverse_mode::<A, R, S, C, F, B, L>(forward, backward, reach),
     }
 }

@@ -182,13 +182,22 @@ impl<'m> Leaves<'_, 'm> {
             .filter(|(_, k)| k.meets(Kinds::F32))
             .map(|(l, _)| *l)
             .collect();
-        let f64s: Vec<u32> = lanes
-            .iter()
-            .filter(|(_, k)| k.meets(Kinds::F64))
-            .flat_map(|(l, _)| [*l, l + 1])
-            .collect();
+        // In memory that is known by the four bytes only, every lane may be either half of a `double`: they begin where
+        // words do.
+        let kinds = |l: u32| lanes.iter().find(|(o, _)| *o == l).map_or(Kinds::NONE, |(_, k)| *k);
+        let (mut f64s, mut l) = (vec![], 0);
+        while l < n {
+            if kinds(l).meets(Kinds::F64) && kinds(l + 1).meets(Kinds::F64_TAIL) {
+                f64s.extend([l, l + 1]);
+                l += 2;
+            } else if kinds(l).meets(doubles) {
+                return self.add_undecided(b, x, y);
+            } else {
+                l += 1;
+            }
+        }
         for (picked, float, width) in [(f32s, context.float(), 1), (f64s, context.double(), 2)] {
-            if picked.is_empty() || picked.iter().any(|l| *l >= n) {
+            if picked.is_empty() {
                 continue;
             }
             let count = picked.len() as u32;
