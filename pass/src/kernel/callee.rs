@@ -47,6 +47,7 @@ pub fn classify<'m>(call: Value<'m>, engine: &Engine<'m>) -> Result<Callee<'m>, 
         }
         return Ok(Callee::Pointer);
     };
+    refuse_second_return(call)?;
     let name = callee.name();
     if let Some(intrinsic) = name.strip_prefix("llvm.") {
         return of_intrinsic(call, intrinsic);
@@ -68,6 +69,26 @@ pub fn classify<'m>(call: Value<'m>, engine: &Engine<'m>) -> Result<Callee<'m>, 
     Err(Refusal::at(call, format!("a call of `{name}`"), help))
 }
 
+/// Functions that can return twice (`setjmp`) are beyond what a reverse can follow.
+///
+/// # Errors
+/// If it is a call of one.
+pub fn refuse_second_return(call: Value<'_>) -> Result<(), Refusal> {
+    match call.call_has("returns_twice") {
+        true => {
+            let help = "leave the function in another way: by its result, or by an exception that nobody in it catches";
+            Err(Refusal::at(call, "a call that returns a second time", help))
+        }
+        false => Ok(()),
+    }
+}
+
+/// Does the call give the address of a thread's own variable?
+pub fn is_thread_local(call: Value<'_>) -> bool {
+    call.intrinsic()
+        .is_some_and(|n| n.starts_with("llvm.threadlocal.address"))
+}
+
 fn of_intrinsic<'m>(call: Value<'m>, name: &str) -> Result<Callee<'m>, Refusal> {
     let base = |known: &str| name == known || name.strip_prefix(known).is_some_and(|rest| rest.starts_with('.'));
     if ["memcpy", "memmove", "memcpy.inline"].into_iter().any(base) {
@@ -82,6 +103,7 @@ fn of_intrinsic<'m>(call: Value<'m>, name: &str) -> Result<Callee<'m>, Refusal> 
         "ptrmask",
         "ssa.copy",
         "ptr.annotation",
+        "threadlocal.address",
     ]
     .into_iter()
     .any(base)
@@ -112,7 +134,7 @@ fn of_intrinsic<'m>(call: Value<'m>, name: &str) -> Result<Callee<'m>, Refusal> 
         "is.constant",
         "objectsize",
     ];
-    if INACTIVE.into_iter().any(base) || touches_nothing(call) || name.starts_with("threadlocal.address") {
+    if INACTIVE.into_iter().any(base) || touches_nothing(call) {
         return Ok(Callee::Inactive);
     }
     let help = "the engine has no rule for it; please report this";

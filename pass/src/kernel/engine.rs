@@ -3,6 +3,7 @@
 use super::analysis::Content;
 use super::analysis::activity::{Activity, Ask};
 use super::analysis::words::Words;
+use super::globals::Globals;
 use super::reverse::augment::Augment;
 use super::reverse::construct::{Argument, Signature};
 use super::reverse::counted::{Counted, count_loops};
@@ -13,7 +14,7 @@ use super::reverse::shape;
 use super::reverse::sweep::Sweep;
 use super::rules::{add_bodies, known_body};
 use super::{DiffRequest, Refusal};
-use crate::llvm::{Analyses, Block, Function, Linkage, Mod, Type, Value};
+use crate::llvm::{Analyses, Block, Builder, Function, Linkage, Mod, Opcode, Type, Value};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -49,6 +50,8 @@ pub struct Engine<'m> {
     content: Rc<Content<'m, 'm>>,
     words: Rc<Words<'m>>,
     activity: Rc<Activity<'m>>,
+    globals: Rc<Globals<'m>>,
+    makes_pointers: bool,
     counted: HashMap<Block<'m>, Counted<'m>>,
     derivatives: Vec<Derivative<'m>>,
     by_signature: HashMap<Signature<'m>, Result<usize, Vec<Refusal>>>,
@@ -74,12 +77,18 @@ impl<'m> Engine<'m> {
             result: r.result_active,
         };
         let asks: Vec<_> = requests.iter().map(ask).collect();
+        let makes_pointers = module
+            .functions()
+            .filter(|f| !super::support::is_support(*f))
+            .any(|f| f.instructions().any(|i| i.is(Opcode::LLVMIntToPtr)));
         let activity = Activity::new(module, &content, &words, &asks);
         Ok(Self {
             module,
             analyses,
             content: Rc::new(content),
             words: Rc::new(words),
+            makes_pointers,
+            globals: Rc::new(Globals::new(module, activity.globals())),
             activity: Rc::new(activity),
             counted,
             derivatives: vec![],
@@ -153,9 +162,29 @@ impl<'m> Engine<'m> {
         })
     }
 
-    /// The shadow of a constant.
-    pub fn shadow_of_constant(&self, v: Value<'m>) -> Value<'m> {
-        inactive_shadow(v.ty(), UNKNOWN)
+    /// Are there pointers that are made from integers?
+    pub fn makes_pointers(&self) -> bool {
+        self.makes_pointers
+    }
+
+    /// Shadows of global variables.
+    pub fn globals(&self) -> &Rc<Globals<'m>> {
+        &self.globals
+    }
+
+    /// Makes the shadows of global variables for one call of a derivative.
+    pub fn open_globals(&self, b: &Builder<'m>, arena: Value<'m>) {
+        self.globals.open(b, self.support("cotangent.shadow.alloc"), arena);
+    }
+
+    /// The shadow of a constant, computed at the entry of a function.
+    pub fn shadow_of_constant(&self, f: Function<'m>, arena: Value<'m>, v: Value<'m>) -> Value<'m> {
+        let b = Builder::new(self.module.context());
+        match f.entry().and_then(|e| e.first()) {
+            Some(first) if self.globals.reaches(v) => b.before(first),
+            _ => return inactive_shadow(v.ty(), UNKNOWN),
+        }
+        self.globals.shadow(&b, arena, v)
     }
 
     /// The derivative for a signature; it may still be in the making.

@@ -8,6 +8,8 @@ pub mod attributes;
 pub mod callee;
 pub mod engine;
 pub mod forward;
+mod globals;
+mod lost;
 pub(crate) mod marks;
 mod order;
 pub mod planner;

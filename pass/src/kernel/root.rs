@@ -14,7 +14,7 @@ use super::{Activity, DiffRequest, Mode, Refusal};
 use crate::llvm::{Builder, Function, Linkage, Type, Value};
 
 /// Bytes of an arena.
-pub(super) const ARENA: u64 = 48;
+pub(super) const ARENA: u64 = 56;
 
 /// Emits the function that a request asks for.
 ///
@@ -220,6 +220,7 @@ fn combined<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
             arena
         }
     };
+    engine.open_globals(&b, arena);
     let arguments: Vec<_> = own
         .primals
         .iter()
@@ -273,6 +274,7 @@ fn augmented<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<(
     let arena = own.rest[0];
     let size = context.int(64).int(d.frame_size.unwrap_or(0));
     let frame = b.call(engine.support("cotangent.alloc"), &[arena, size]);
+    engine.open_globals(&b, arena);
     let arguments: Vec<_> = own
         .primals
         .iter()
@@ -302,7 +304,12 @@ fn reverse<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<(),
     let f = entry(engine, request, d.reverse.ty()).map_err(|r| vec![r])?;
     let b = Builder::new(engine.module().context());
     b.at_end(f.append_block("entry"));
-    let cotangents = b.call(d.reverse, &f.params());
+    let params = f.params();
+    let cotangents = b.call(d.reverse, &params);
+    if !engine.globals().is_empty() {
+        // The next reverse finds zeros again.
+        b.call(engine.support("cotangent.globals.clear"), &[params[params.len() - 1]]);
+    }
     b.ret(Some(cotangents).filter(|c| !c.ty().is_void()).map(|c| positive(&b, c)));
     Ok(())
 }

@@ -250,6 +250,21 @@ LLVMValueRef ct_expand_backedge_count(void *a, LLVMBasicBlockRef header, LLVMTyp
   return expander.isSafeToExpandAt(taken, at) ? wrap(expander.expandCodeFor(taken, unwrap(type), at)) : nullptr;
 }
 
+// The values that an integer can have. Scalar evolution knows loops; of remainders and the like it knows less than their
+// operands tell.
+static ConstantRange range_of(ScalarEvolution &se, Value *v, unsigned depth) {
+  const SCEV *s = se.getSCEV(v);
+  ConstantRange known = se.getSignedRange(s).intersectWith(se.getUnsignedRange(s), ConstantRange::Signed);
+  if (depth == 0) return known;
+  auto with = [&](const ConstantRange &more) { return known.intersectWith(more, ConstantRange::Signed); };
+  auto operand = [&](User *u, unsigned k) { return range_of(se, u->getOperand(k), depth - 1); };
+  if (auto *cast = dyn_cast<CastInst>(v); cast && cast->getSrcTy()->isIntegerTy() && cast->getDestTy()->isIntegerTy())
+    return with(operand(cast, 0).castOp(cast->getOpcode(), cast->getDestTy()->getIntegerBitWidth()));
+  if (auto *op = dyn_cast<BinaryOperator>(v)) return with(operand(op, 0).binaryOp(op->getOpcode(), operand(op, 1)));
+  if (auto *select = dyn_cast<SelectInst>(v)) return with(operand(select, 1).unionWith(operand(select, 2)));
+  return known;
+}
+
 // What is known of an integer at all its executions: facts[0], a number that it is a multiple of; facts[1] and facts[2],
 // its least and greatest value with sign. False if it has more than 64 bits.
 bool ct_integer_facts(void *a, LLVMValueRef function, LLVMValueRef integer, int64_t *facts) {
@@ -257,7 +272,7 @@ bool ct_integer_facts(void *a, LLVMValueRef function, LLVMValueRef integer, int6
   if (!se.isSCEVable(unwrap(integer)->getType()) || se.getTypeSizeInBits(unwrap(integer)->getType()) > 64)
     return false;
   const SCEV *s = se.getSCEV(unwrap(integer));
-  ConstantRange range = se.getSignedRange(s);
+  ConstantRange range = range_of(se, unwrap(integer), 6);
   facts[0] = se.getConstantMultiple(s).getZExtValue();
   facts[1] = range.getSignedMin().getSExtValue();
   facts[2] = range.getSignedMax().getSExtValue();

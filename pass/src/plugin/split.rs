@@ -11,7 +11,7 @@ use crate::llvm::{Builder, Function, Mod, Type, Value};
 /// Bytes that a caller must provide for a tape.
 pub(super) const TAPE_BYTES: u64 = 8;
 /// Bytes of an arena.
-const ARENA_BYTES: u64 = 48;
+const ARENA_BYTES: u64 = 56;
 /// The support function that frees what an arena holds.
 pub(super) const RELEASE: &str = "cotangent.release";
 

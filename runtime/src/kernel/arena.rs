@@ -16,6 +16,8 @@ pub struct Arena {
     objects_len: usize,
     /// The newest of the values that go with the arena.
     owned: *mut Owned,
+    /// Shadows of global variables, which only the pass uses.
+    globals: *mut u8,
 }
 
 /// A chunk begins with the address of the one before it.
@@ -51,6 +53,7 @@ impl Arena {
             objects: objects.as_ptr(),
             objects_len: objects.len(),
             owned: std::ptr::null_mut(),
+            globals: std::ptr::null_mut(),
         }
     }
 

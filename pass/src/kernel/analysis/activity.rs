@@ -38,6 +38,10 @@ pub struct Activity<'m> {
     shadowed: HashSet<Value<'m>>,
     /// Stores and copies that meet active memory, or memory that holds needed shadows.
     writes: HashSet<Value<'m>>,
+    /// Those of them that write active floats.
+    active_writes: HashSet<Value<'m>>,
+    /// Global variables that need a shadow.
+    globals: Vec<Value<'m>>,
     /// Functions that have a part in derivatives, themselves or by what they call.
     taking_part: HashSet<Function<'m>>,
     indirect: bool,
@@ -72,9 +76,30 @@ impl<'m> Activity<'m> {
             if nodes.iter().any(|n| active[*n as usize] || shadowed[*n as usize]) {
                 activity.writes.insert(*i);
             }
+            if nodes.iter().any(|n| active[*n as usize]) {
+                activity.active_writes.insert(*i);
+            }
         }
+        activity.globals = activity.shadowed_globals(module, c);
         activity.spread(module);
         activity
+    }
+
+    /// Variables to which a pointer may lead that needs a shadow. Constants have none: nothing active is written there.
+    fn shadowed_globals(&self, module: Mod<'m>, c: &mut Constraints<'_, 'm>) -> Vec<Value<'m>> {
+        let mut met = HashSet::new();
+        for v in &self.shadowed {
+            let first = c.slots_of(*v);
+            for slot in first..first + c.shapes.of(v.ty()).slots {
+                let target = c.regions.target(slot);
+                met.extend(target.map(|t| c.regions.find(t.node).0));
+            }
+        }
+        let mut needs = |g: &Value<'m>| {
+            let node = c.objects.get(g).copied();
+            !g.is_global_constant() && node.is_some_and(|n| met.contains(&c.regions.find(n).0))
+        };
+        module.globals().filter(|g| needs(g)).collect()
     }
 
     /// Functions that take part, and then their callers.
@@ -127,14 +152,25 @@ impl<'m> Activity<'m> {
         self.writes.contains(&i)
     }
 
+    /// Does the store, copy or fill write what is active, and not pointers alone?
+    pub fn writes_active(&self, i: Value<'m>) -> bool {
+        self.active_writes.contains(&i)
+    }
+
+    /// Global variables that need a shadow, in the module's order.
+    pub fn globals(&self) -> &[Value<'m>] {
+        &self.globals
+    }
+
     /// Has the call no part in derivatives, so that it can stay as it is?
     pub fn is_inactive_call(&self, call: Value<'m>) -> bool {
         let callee = match call.callee() {
             Some(f) if f.is_declaration() => false,
             Some(f) => self.taking_part.contains(&f),
+            None if call.is_inline_assembly() => false,
             None => self.indirect,
         };
-        !callee && !self.has_part(call) && call.arguments().iter().all(|a| !self.has_part(*a) || a.is_constant())
+        !callee && !self.has_part(call) && !call.arguments().iter().any(|a| self.has_part(*a))
     }
 
     /// Text form.
@@ -179,8 +215,7 @@ fn seed<'m>(flows: &mut Flows<'m>, c: &mut Constraints<'_, 'm>, ask: &Ask<'m>) {
         let n = flows.number(p);
         flows.varied_seeds.push(n);
         // Memory of the caller: what it holds is given, and looked at afterwards, pointers included.
-        for class in reachable(c, p) {
-            let n = flows.class(class);
+        for n in flows.reached(c, p) {
             flows.varied_seeds.push(n);
             flows.useful_seeds.push(n);
             flows.shadow_seeds.push(n);
@@ -193,26 +228,4 @@ fn seed<'m>(flows: &mut Flows<'m>, c: &mut Constraints<'_, 'm>, ask: &Ask<'m>) {
             flows.useful_seeds.push(n);
         }
     }
-}
-
-/// Classes of all memory that pointers in a value lead to, over pointers in memory, too.
-fn reachable<'m>(c: &mut Constraints<'_, 'm>, v: Value<'m>) -> Vec<u32> {
-    let first = c.slots_of(v);
-    let slots = c.shapes.of(v.ty()).slots;
-    let mut work: Vec<u32> = (first..first + slots)
-        .filter_map(|s| c.regions.target(s))
-        .map(|t| t.node)
-        .collect();
-    let (mut seen, mut classes) = (HashSet::new(), vec![]);
-    while let Some(node) = work.pop() {
-        let (node, _) = c.regions.find(node);
-        if !seen.insert(node) {
-            continue;
-        }
-        for (_, slot) in c.regions.cells(node).0 {
-            classes.push(c.regions.class(slot));
-            work.extend(c.regions.target(slot).map(|t| t.node));
-        }
-    }
-    classes
 }

@@ -9,6 +9,8 @@
 
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
+use crate::kernel::callee::is_thread_local;
+use crate::kernel::reverse::leaves::made;
 use crate::kernel::reverse::plan::Target;
 use crate::llvm::{Opcode, Value};
 
@@ -36,6 +38,10 @@ fn moved(op: Opcode, k: usize) -> bool {
 
 /// The move once more, with shadows for what it moves.
 pub(super) fn duplicate<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) {
+    if is_thread_local(i) {
+        let shadow = s.shadow_or_zero(i.operand(0));
+        return s.set_shadow(i, shadow);
+    }
     let copy = s.primal(i).duplicate();
     for (k, x) in i.operands().enumerate() {
         // The callee of an intrinsic that gives its argument is an operand, too.
@@ -73,6 +79,15 @@ pub(super) fn tangent<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) -> Result<(),
         let indices: Vec<_> = i.operands().skip(1).map(|x| s.primal(x)).collect();
         let at = s.b.gep(i.gep_type(), s.shadow_or_zero(i.operand(0)), &indices);
         s.set_shadow(i, at);
+        return Ok(());
+    }
+    if op == Opcode::LLVMIntToPtr && i.ty().is_pointer() {
+        let bits = s.shadow_or_zero(i.operand(0));
+        let word = s.b.cast(Opcode::LLVMIntToPtr, bits, i.ty());
+        let find = s.forward.engine.support("cotangent.shadow");
+        let found = s.b.call(find, &[s.arena, s.primal(i), word]);
+        let shadow = made(s.module(), s.b, found);
+        s.set_shadow(i, shadow);
         return Ok(());
     }
     let copies = matches!(

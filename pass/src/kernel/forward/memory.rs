@@ -13,9 +13,10 @@
 use super::sweep::Sweep;
 use super::{can_carry, has_pointers};
 use crate::kernel::Refusal;
-use crate::kernel::reverse::leaves::{UNKNOWN, inactive_shadow, is_active};
+use crate::kernel::lost::{Lost, any_active, message, unless_shadowed};
+use crate::kernel::reverse::leaves::{UNKNOWN, inactive_shadow, is_active, is_made};
 use crate::kernel::reverse::plan::Target;
-use crate::llvm::{Linkage, RealPredicate, RmwOp, Type, Value};
+use crate::llvm::{IntPredicate, Linkage, RealPredicate, RmwOp, Type, Value};
 
 /// Alignment of an access to shadow memory: the caller's is aligned as its scalars are, no better.
 fn alignment(i: Value<'_>) -> u32 {
@@ -32,11 +33,23 @@ pub(super) fn load<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) {
         Target::Active => shadow,
         Target::Inactive => {
             if has_pointers(ty) {
-                s.set_shadow(i, inactive_shadow(ty, UNKNOWN));
+                let shadow = match ty.is_pointer() && !s.forward.engine.globals().is_empty() {
+                    // Global variables are still found.
+                    true => {
+                        let find = s.forward.engine.support("cotangent.shadow");
+                        s.b.call(find, &[s.arena, s.primal(i), ty.zero()])
+                    }
+                    false => inactive_shadow(ty, UNKNOWN),
+                };
+                s.set_shadow(i, shadow);
             }
             return;
         }
         Target::Unknown => {
+            if s.forward.engine.makes_pointers() && s.forward.engine.activity().is_active(i) {
+                let counts = is_made(s.module(), s.b, shadow);
+                unless_shadowed(s.forward.engine, s.b, i, Lost::Loaded, shadow, counts);
+            }
             let active = is_active(s.module(), s.b, shadow);
             let nothing = nothing(s, ty);
             s.b.select(active, shadow, nothing)
@@ -93,7 +106,7 @@ pub(super) fn store<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) -> Result<(), R
     if known != Target::Active
         && let Some(given) = given
     {
-        lost(s, i, shadow, given);
+        stored(s, i, shadow, given);
     }
     let to = match known {
         Target::Active => shadow,
@@ -116,33 +129,37 @@ fn is_float_memory(address: Value<'_>) -> bool {
         .any(|u| u.is(crate::llvm::Opcode::LLVMLoad) && u.ty().scalar().is_float())
 }
 
-/// Stops the program if a tangent that counts goes to memory without a shadow that was not said to be constant.
-fn lost<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>, to: Value<'m>, given: Value<'m>) {
-    let ty = given.ty();
-    if given.is_constant() {
+/// Stops the program if a tangent that counts goes to memory without a shadow, and is read there.
+fn stored<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>, to: Value<'m>, given: Value<'m>) {
+    let (value, activity) = (i.operand(0), s.forward.engine.activity());
+    if given.is_constant() || !activity.writes(i) {
         return;
     }
-    let counts = if ty.is_float() {
-        s.b.fcmp(RealPredicate::LLVMRealUNE, given, ty.zero())
-    } else if ty.is_pointer() {
-        is_active(s.module(), s.b, given)
-    } else {
-        return;
+    let float = activity.is_active(value) && activity.writes_active(i);
+    let counts = match value.ty() {
+        ty if ty.is_float() && float => Some(s.b.fcmp(RealPredicate::LLVMRealUNE, given, ty.zero())),
+        ty if !ty.scalar().is_float() && (float || activity.needs_shadow(value)) => any_set(s, given),
+        ty if float => any_set(s, given).or_else(|| Some(ty.context().int(1).all_ones())),
+        _ => None,
     };
-    let module = s.module();
-    let at = i.location().map(|l| (l.file().1, l.position().0));
-    let at = at.map_or_else(String::new, |(file, line)| format!(" at {file}:{line}"));
-    let text = format!(
-        "cotangent: a derivative is lost in `{}`{at}: it is stored to memory that has no shadow",
-        s.signature.function.name()
-    );
-    let text = module.context().const_string(&text);
-    let message = module.add_global("cotangent.says.lost", text.ty());
-    message.set_initializer(text);
-    message.set_global_constant();
-    message.set_global_linkage(Linkage::LLVMInternalLinkage);
-    let lost = s.forward.engine.support("cotangent.tangent.lost");
-    s.b.call(lost, &[to, counts, message]);
+    if let Some(counts) = counts {
+        unless_shadowed(s.forward.engine, s.b, i, Lost::Stored, to, counts);
+    }
+}
+
+/// Holds a shadow tangents that are not zero, or addresses of shadows?
+fn any_set<'m>(s: &Sweep<'_, '_, 'm>, given: Value<'m>) -> Option<Value<'m>> {
+    let ty = given.ty();
+    match ty.scalar() {
+        scalar if scalar.is_float() && ty.is_vector() => {
+            let bits = s.module().size(ty) as u32 * 8;
+            let word = ty.context().int(bits);
+            let bits = s.b.bitcast(given, word);
+            Some(s.b.icmp(IntPredicate::LLVMIntNE, bits, word.zero()))
+        }
+        scalar if scalar.is_float() => None,
+        _ => any_active(s.module(), s.b, given),
+    }
 }
 
 /// Sets shadow memory that is there to zero.
@@ -158,7 +175,7 @@ pub(super) fn copy<'m>(s: &Sweep<'_, '_, 'm>, to: Value<'m>, from: Value<'m>, by
 
 pub(super) fn copied<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) {
     let [to, from] = [0, 1].map(|k| i.operand(k));
-    if s.target(to) == Target::Inactive {
+    if s.target(to) == Target::Inactive && s.target(from) == Target::Inactive {
         return;
     }
     if s.signature.frozen {
@@ -166,6 +183,15 @@ pub(super) fn copied<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) {
         return;
     }
     let bytes = s.primal(i.operand(2));
+    if s.target(to) != Target::Active && s.forward.engine.activity().writes(i) {
+        let says = message(s.module(), i, Lost::Copied);
+        let size = s.b.cast_int(bytes, s.module().context().int(64));
+        let check = s.forward.engine.support("cotangent.lost.copied");
+        s.b.call(check, &[s.shadow_or_zero(to), s.shadow_or_zero(from), size, says]);
+    }
+    if s.target(to) == Target::Inactive {
+        return;
+    }
     let apart = i.intrinsic().is_some_and(|name| name.starts_with("llvm.memcpy"));
     if apart && s.target(to) == Target::Active && s.target(from) == Target::Active {
         s.b.memcpy(s.shadow_or_zero(to), s.shadow_or_zero(from), bytes, 1);
@@ -206,9 +232,10 @@ pub(super) fn allocated<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>, old: Option
     let shadow = match old {
         Some(old) => {
             let old = s.shadow_or_zero(i.operand(old));
+            let says = message(s.module(), i, Lost::Resized);
             s.b.call(
                 s.forward.engine.support("cotangent.shadow.realloc"),
-                &[s.arena, old, size],
+                &[s.arena, old, size, says],
             )
         }
         None => {

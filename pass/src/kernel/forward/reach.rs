@@ -3,6 +3,7 @@
 
 use super::bits;
 use super::{Given, Signature, can_carry, has_pointers};
+use crate::kernel::globals::Globals;
 use crate::kernel::rules::rule_of;
 use crate::llvm::{Block, Function, Opcode, Value};
 use std::collections::HashSet;
@@ -40,7 +41,11 @@ pub(super) fn live_blocks<'m>(f: Function<'m>) -> Vec<Block<'m>> {
 }
 
 /// Values that can have a shadow that is not zero. Values with pointers always have one.
-pub(super) fn tangible<'m>(signature: &Signature<'m>, blocks: &[Block<'m>]) -> HashSet<Value<'m>> {
+pub(super) fn tangible<'m>(
+    signature: &Signature<'m>,
+    blocks: &[Block<'m>],
+    globals: &Globals<'m>,
+) -> HashSet<Value<'m>> {
     let mut found = HashSet::new();
     let mut open = vec![];
     for (p, given) in signature.function.params().into_iter().zip(&signature.arguments) {
@@ -51,7 +56,7 @@ pub(super) fn tangible<'m>(signature: &Signature<'m>, blocks: &[Block<'m>]) -> H
     }
     for i in blocks.iter().flat_map(|b| b.instructions()) {
         let source = match i.opcode() {
-            Opcode::LLVMLoad => !signature.frozen && !is_constant_address(i.operand(0)),
+            Opcode::LLVMLoad => !signature.frozen && !is_constant_address(i.operand(0), globals),
             Opcode::LLVMCall | Opcode::LLVMInvoke => !signature.frozen && rule_of(i).is_none(),
             _ => false,
         };
@@ -68,9 +73,9 @@ pub(super) fn tangible<'m>(signature: &Signature<'m>, blocks: &[Block<'m>]) -> H
     found
 }
 
-/// Memory of a global, which has no shadow.
-fn is_constant_address(p: Value<'_>) -> bool {
-    p.is_constant() || p.is(Opcode::LLVMGetElementPtr) && is_constant_address(p.operand(0))
+/// Memory of a global variable without shadow.
+fn is_constant_address<'m>(p: Value<'m>, globals: &Globals<'m>) -> bool {
+    p.is_constant() && !globals.has(p) || p.is(Opcode::LLVMGetElementPtr) && is_constant_address(p.operand(0), globals)
 }
 
 /// Does the result of an instruction depend on a shadow of this operand?

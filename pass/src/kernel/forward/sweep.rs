@@ -2,7 +2,7 @@
 
 use super::{Forward, Given, Signature, arithmetic, bits, call, can_carry, custom, memory, name_of, reach};
 use crate::kernel::Refusal;
-use crate::kernel::callee::{Callee, classify};
+use crate::kernel::callee::{Callee, classify, is_thread_local, refuse_second_return};
 use crate::kernel::reverse::edges::split_invokes;
 use crate::kernel::reverse::leaves::{UNKNOWN, inactive_shadow};
 use crate::kernel::reverse::plan::Target;
@@ -34,7 +34,7 @@ pub(super) fn emit<'m>(
     let primal = signature.function;
     split_invokes(primal);
     let blocks = reach::live_blocks(primal);
-    let tangible = reach::tangible(signature, &blocks);
+    let tangible = reach::tangible(signature, &blocks, forward.engine.globals());
     let (function, pairs) = primal.clone_as(ty, &name_of(primal));
     function.set_linkage(Linkage::LLVMInternalLinkage);
     let b = Builder::new(function.module().context());
@@ -129,6 +129,7 @@ impl<'m> Sweep<'_, '_, 'm> {
     }
 
     fn called(&mut self, i: Value<'m>) -> Result<(), Vec<Refusal>> {
+        refuse_second_return(i).map_err(|r| vec![r])?;
         if custom::replace(self, i)? {
             return Ok(());
         }
@@ -136,8 +137,8 @@ impl<'m> Sweep<'_, '_, 'm> {
             return arithmetic::tangent(self, i).map_err(|r| vec![r]);
         }
         let kind = classify(i, self.forward.engine);
-        if self.signature.frozen && kind.is_err() {
-            // What nobody knows is constant where everything is.
+        if kind.is_err() && (self.signature.frozen || self.forward.engine.activity().is_inactive_call(i)) {
+            // What nobody knows is constant where everything is, and harmless where it meets nothing active.
             self.inactive(i);
             return Ok(());
         }
@@ -234,6 +235,9 @@ impl<'m> Sweep<'_, '_, 'm> {
     pub(super) fn shadow(&self, v: Value<'m>) -> Option<Value<'m>> {
         match self.shadows.get(&v) {
             Some(shadow) => Some(*shadow),
+            None if v.is_constant() && super::has_pointers(v.ty()) => {
+                Some(self.forward.engine.shadow_of_constant(self.function, self.arena, v))
+            }
             None => super::has_pointers(v.ty()).then(|| inactive_shadow(v.ty(), UNKNOWN)),
         }
     }
@@ -268,7 +272,10 @@ impl<'m> Sweep<'_, '_, 'm> {
 
     fn find_target(&mut self, v: Value<'m>) -> Target {
         if v.is_constant() {
-            return Target::Inactive;
+            return match self.forward.engine.globals().has(v) {
+                true => Target::Active,
+                false => Target::Inactive,
+            };
         }
         if v.is_argument() {
             let at = self.signature.function.params().iter().position(|p| *p == v);
@@ -284,6 +291,17 @@ impl<'m> Sweep<'_, '_, 'm> {
                 let (yes, no) = (self.target(v.operand(1)), self.target(v.operand(2)));
                 if yes == no { yes } else { Target::Unknown }
             }
+            Opcode::LLVMPHI => {
+                let sides = v.incoming().into_iter().filter(|(_, x)| *x != v);
+                let mut targets = sides.map(|(_, x)| self.target(x)).collect::<Vec<_>>().into_iter();
+                let first = targets.next().unwrap_or(Target::Unknown);
+                if targets.all(|t| t == first) {
+                    first
+                } else {
+                    Target::Unknown
+                }
+            }
+            Opcode::LLVMCall if is_thread_local(v) => self.target(v.operand(0)),
             Opcode::LLVMCall | Opcode::LLVMInvoke => match classify(v, self.forward.engine) {
                 Ok(Callee::Allocate(..) | Callee::Reallocate(..)) => Target::Active,
                 _ => Target::Unknown,

@@ -14,6 +14,7 @@ use super::memory::held;
 use super::plan::{Need, Plan};
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
+use crate::kernel::lost::{Lost, message};
 use crate::llvm::{Opcode, Value};
 
 /// Bytes of an `alloca` if they are constant.
@@ -79,7 +80,11 @@ pub(super) fn forward_call<'m>(construct: Construct<'m>, i: Value<'m>, a: &mut A
         Construct::Reallocate(block, bytes, count) => {
             let old = a.shadow(i.operand(block))?;
             let size = size(i, bytes, count, a);
-            a.b.call(a.engine.support("cotangent.shadow.realloc"), &[a.arena, old, size])
+            let says = message(a.engine.module(), i, Lost::Resized);
+            a.b.call(
+                a.engine.support("cotangent.shadow.realloc"),
+                &[a.arena, old, size, says],
+            )
         }
         Construct::Allocate(bytes, count) => {
             let size = size(i, bytes, count, a);

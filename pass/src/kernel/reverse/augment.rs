@@ -330,7 +330,7 @@ impl<'a, 'm> Augment<'a, 'm> {
             return Ok(*shadow);
         }
         if v.is_constant() {
-            return Ok(self.engine.shadow_of_constant(v));
+            return Ok(self.engine.shadow_of_constant(self.function, self.arena, v));
         }
         if !self.plan.needs_shadow(v) {
             return Ok(inactive_shadow(v.ty(), UNKNOWN));
@@ -361,6 +361,14 @@ impl<'a, 'm> Augment<'a, 'm> {
         }
         let find = self.engine.support("cotangent.shadow");
         self.b.call(find, &[self.arena, self.primal(i), loaded])
+    }
+
+    /// The shadow of a pointer that was loaded from where there is no shadow: global variables are still found.
+    pub fn found_elsewhere(&self, i: Value<'m>) -> Value<'m> {
+        match i.ty().is_pointer() && !self.engine.globals().is_empty() {
+            true => self.found(i, i.ty().zero()),
+            false => inactive_shadow(i.ty(), UNKNOWN),
+        }
     }
 
     /// Memory that holds shadows of nothing, to load from.

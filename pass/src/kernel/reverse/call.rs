@@ -14,7 +14,7 @@ use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
 use crate::kernel::attributes::INACTIVE;
-use crate::kernel::callee::{Callee, classify as kind_of};
+use crate::kernel::callee::{Callee, classify as kind_of, refuse_second_return};
 use crate::kernel::engine::Engine;
 use crate::kernel::rules::rule_of;
 use crate::llvm::{Opcode, Value};
@@ -25,6 +25,7 @@ pub(super) fn classify<'m>(
     engine: &mut Engine<'m>,
 ) -> Result<Construct<'m>, Vec<Refusal>> {
     let mut frozen = plan.signature.frozen;
+    refuse_second_return(i).map_err(|r| vec![r])?;
     if !frozen && let Some(construct) = super::custom::classify(i, plan).map_err(|r| vec![r])? {
         return Ok(construct);
     }

@@ -15,7 +15,8 @@ use super::sweep::Sweep;
 use crate::kernel::Refusal;
 use crate::kernel::analysis::{Field, Holds};
 use crate::kernel::engine::Engine;
-use crate::llvm::{Builder, Linkage, Value};
+use crate::kernel::lost::{Lost, message};
+use crate::llvm::{Builder, IntPredicate, Linkage, Value};
 
 /// Shorter structures are copied field by field, in line.
 const SHORT: u64 = 256;
@@ -47,7 +48,14 @@ fn uniform(holds: &Holds) -> Option<Field> {
 /// Checks that what is copied can be told.
 pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<(), Refusal> {
     let pointers: Vec<_> = (0..2).map(|k| i.operand(k)).filter(|p| p.ty().is_pointer()).collect();
-    if pointers.iter().any(|p| plan.target(*p) == Target::Inactive) {
+    let targets: Vec<_> = pointers.iter().map(|p| plan.target(*p)).collect();
+    if targets.len() == 2 && targets[0] == Target::Inactive && targets[1] == Target::Active && moves_floats(i, plan) {
+        let help = "the memory is constant, or of a size that is not known: give it a shadow (`enzyme_dup`), or copy \
+                    to other memory";
+        let what = "a copy of values with derivatives to memory that has no shadow";
+        return Err(Refusal::at(i, what, help));
+    }
+    if targets.contains(&Target::Inactive) {
         return Ok(());
     }
     let Holds::Undecided {
@@ -69,6 +77,11 @@ pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<(), Refu
         ));
     }
     Ok(())
+}
+
+/// Are there active floats among what is copied?
+fn moves_floats<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
+    plan.activity.writes_active(i) && !plan.signature.frozen && held(&holds(i, plan)).floats
 }
 
 pub(super) fn reserve<'m>(i: Value<'m>, plan: &mut Plan<'m>) {
@@ -135,6 +148,20 @@ pub(super) fn forward_copy<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<
     let (to, from) = (i.operand(0), i.operand(1));
     let (to_target, from_target) = (a.plan.known_target(to), a.plan.known_target(from));
     let holds = holds(i, a.plan);
+    if to_target != Target::Active
+        && from_target != Target::Inactive
+        && (held(&holds).pointers || moves_floats(i, a.plan))
+    {
+        let says = message(a.plan.module(), i, Lost::Copied);
+        let bytes =
+            a.b.cast_int(a.primal(i.operand(2)), a.engine.module().context().int(64));
+        let none = a.b.icmp(IntPredicate::LLVMIntNE, bytes, bytes.ty().zero());
+        let counts = a.b.and(none, is_active(a.plan.module(), a.b, a.shadow(from)?));
+        a.b.call(
+            a.engine.support("cotangent.lost.unless"),
+            &[a.shadow(to)?, counts, says],
+        );
+    }
     if to_target == Target::Inactive || !held(&holds).pointers && !needs_mask(&holds) {
         return Ok(());
     }

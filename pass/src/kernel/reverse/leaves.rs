@@ -11,7 +11,9 @@ use crate::llvm::{Builder, IntPredicate, Mod, Type, TypeKind, Value};
 pub const UNKNOWN: u64 = 1 << 63;
 /// The shadow of memory that the user declared constant: losing a derivative there is asked for.
 pub const CONSTANT: u64 = 3 << 62;
-/// Shadows from here on are none; offsets of the two constants stay there.
+/// The shadow of a pointer that was made from an integer, if nobody knows where it leads.
+pub const MADE: u64 = 5 << 61;
+/// Shadows from here on are none; offsets of the constants stay there.
 pub const INACTIVE: u64 = 1 << 62;
 
 /// What a value carries that derivatives are about.
@@ -254,4 +256,16 @@ pub fn is_active<'m>(m: Mod<'m>, b: &Builder<'m>, shadow: Value<'m>) -> Value<'m
     let int = m.context().int(64);
     let bits = b.ptrtoint(shadow, int);
     b.icmp(IntPredicate::LLVMIntULT, bits, int.int(INACTIVE))
+}
+
+/// Is a shadow that of a pointer that was made from an integer?
+pub fn is_made<'m>(m: Mod<'m>, b: &Builder<'m>, shadow: Value<'m>) -> Value<'m> {
+    let int = m.context().int(64);
+    let tag = b.lshr(b.ptrtoint(shadow, int), int.int(61));
+    b.icmp(IntPredicate::LLVMIntEQ, tag, int.int(MADE >> 61))
+}
+
+/// The shadow of a pointer that was made from an integer.
+pub fn made<'m>(m: Mod<'m>, b: &Builder<'m>, found: Value<'m>) -> Value<'m> {
+    b.select(is_active(m, b, found), found, found.ty().address(MADE))
 }

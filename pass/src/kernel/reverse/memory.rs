@@ -10,12 +10,13 @@
 
 use super::augment::Augment;
 use super::construct::Construct;
-use super::leaves::{Carries, UNKNOWN, inactive_shadow, is_active, only_if};
+use super::leaves::{Carries, is_active, is_made, only_if};
 use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
 use crate::kernel::analysis::{Field, Holds, Kinds};
-use crate::llvm::{Builder, IntPredicate, Opcode, Type, Value, ValueKind};
+use crate::kernel::lost::{Lost, any_active, unless_shadowed};
+use crate::llvm::{Builder, IntPredicate, Opcode, RealPredicate, Type, Value};
 
 /// Address, type and alignment of an access.
 fn access<'m>(i: Value<'m>) -> (Value<'m>, Type<'m>) {
@@ -100,11 +101,12 @@ pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<Construc
             help,
         )]);
     }
-    if !load && carried.floats && plan.active(moved(i)) && target == Target::Inactive && is_global(access(i).0) {
-        let help = "keep the value in a local variable or in memory that is handed to the function";
+    if !load && carried.floats && plan.active(moved(i)) && target == Target::Inactive && !address_is_null(i) {
+        let help = "the memory is constant, or of a size that is not known: give it a shadow (`enzyme_dup`), or keep \
+                    the value in other memory";
         return Err(vec![Refusal::at(
             i,
-            "a value with a derivative stored in a global variable",
+            "a value with a derivative stored to memory that has no shadow",
             help,
         )]);
     }
@@ -115,12 +117,10 @@ pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<Construc
     })
 }
 
-/// Does the address lie in a global variable, as far as it shows?
-fn is_global(mut address: Value<'_>) -> bool {
-    while address.is(Opcode::LLVMGetElementPtr) {
-        address = address.operand(0);
-    }
-    address.kind() == ValueKind::LLVMGlobalVariableValueKind
+/// Is it a store to nowhere, which never runs?
+fn address_is_null(store: Value<'_>) -> bool {
+    let object = store.operand(1).underlying_object();
+    object.is_null() || object.is_undef()
 }
 
 pub(super) fn needs<'m>(i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
@@ -183,7 +183,8 @@ pub(super) fn forward_load<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<
     let (address, ty) = access(i);
     let known = a.plan.known_target(address);
     if known == Target::Inactive {
-        a.set_shadow(i, inactive_shadow(ty, UNKNOWN));
+        let shadow = a.found_elsewhere(i);
+        a.set_shadow(i, shadow);
         return Ok(());
     }
     let shadow = a.shadow(address)?;
@@ -200,10 +201,21 @@ pub(super) fn forward_store<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result
     let (carried, there) = (a.plan.carries(i.operand(0)), there(i, a.plan));
     // Floats and integers end what pointers were there; in memory of the caller's the floats may have seeds.
     let ends = there.pointers && !(carried.floats && a.plan.content.is_open(address));
-    if !carried.pointers && !ends || known == Target::Inactive {
+    let leads = a.plan.needs_shadow(i.operand(0));
+    if !carried.pointers && !ends || known == Target::Inactive && !leads {
         return Ok(());
     }
     let (target, value) = (a.shadow(address)?, a.shadow(i.operand(0))?);
+    // Where the address of memory with a shadow is kept without one, what is read by it would count as constant.
+    if known != Target::Active
+        && leads
+        && let Some(counts) = any_active(a.plan.module(), a.b, value)
+    {
+        unless_shadowed(a.engine, a.b, i, Lost::Stored, target, counts);
+    }
+    if known == Target::Inactive {
+        return Ok(());
+    }
     let to = or_aside(a, known, target, || a.aside(ty));
     a.b.store_aligned(value, to, alignment(i));
     Ok(())
@@ -222,6 +234,15 @@ pub(super) fn reverse_load<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<()
     let cotangent = unless_pointer(i, cotangent, s)?;
     let shadow = s.shadow(address)?;
     let (b, leaves, alignment) = (s.b, s.plan.leaves(i), alignment(i));
+    let wild = s.plan.content.is_wild(address);
+    if known == Target::Unknown && (wild || s.engine.makes_pointers()) {
+        let counts = is_set(s, cotangent);
+        let counts = match wild {
+            true => counts,
+            false => b.and(counts, is_made(s.plan.module(), b, shadow)),
+        };
+        unless_shadowed(s.engine, b, i, Lost::Loaded, shadow, counts);
+    }
     guarded(b, s.plan, known, shadow, None, || {
         let sum = leaves.add(b, b.load_aligned(ty, shadow, alignment), cotangent);
         b.store_aligned(sum, shadow, alignment);
@@ -239,6 +260,16 @@ pub(super) fn reverse_store<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(
     }
     let shadow = s.shadow(address)?;
     let (b, alignment) = (s.b, alignment(i));
+    if known == Target::Unknown && s.plan.active(value) {
+        let float = match is_either(i, s.plan) {
+            true => {
+                let own = s.shadow(value)?;
+                b.icmp(IntPredicate::LLVMIntEQ, own, own.ty().zero())
+            }
+            false => s.engine.module().context().int(1).all_ones(),
+        };
+        unless_shadowed(s.engine, b, i, Lost::Stored, shadow, float);
+    }
     let cotangent = guarded(b, s.plan, known, shadow, Some(ty.zero()), || {
         let cotangent = b.load_aligned(ty, shadow, alignment);
         b.store_aligned(ty.zero(), shadow, alignment);
@@ -251,6 +282,15 @@ pub(super) fn reverse_store<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(
         s.accumulate(value, cotangent);
     }
     Ok(())
+}
+
+/// Is any part of a cotangent other than zero, as far as that can be told?
+fn is_set<'m>(s: &Sweep<'_, 'm>, cotangent: Value<'m>) -> Value<'m> {
+    let ty = cotangent.ty();
+    match ty.is_float() {
+        true => s.b.fcmp(RealPredicate::LLVMRealUNE, cotangent, ty.zero()),
+        false => ty.context().int(1).all_ones(),
+    }
 }
 
 /// The cotangent of a word, or zero if the word was a pointer.

@@ -21,4 +21,5 @@ pub mod moves;
 pub mod plan;
 pub mod shape;
 pub mod sweep;
+mod varied;
 pub mod words;

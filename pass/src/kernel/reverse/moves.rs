@@ -6,10 +6,11 @@
 //! A `phi` goes back along the edge that was taken: see `sweep.rs`.
 
 use super::augment::Augment;
-use super::leaves::positive;
+use super::leaves::{made, positive};
 use super::plan::{Need, Plan};
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
+use crate::kernel::callee::is_thread_local;
 use crate::llvm::{Opcode, Value};
 
 pub(super) fn needs<'m>(i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
@@ -32,6 +33,11 @@ pub(super) fn forward<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<(), R
         a.set_shadow(i, shadow);
         return Ok(());
     }
+    if is_thread_local(i) {
+        let shadow = a.shadow(i.operand(0))?;
+        a.set_shadow(i, shadow);
+        return Ok(());
+    }
     let copy = i.duplicate();
     copy.erase_location();
     for (k, x) in i.operands().enumerate() {
@@ -46,7 +52,8 @@ pub(super) fn forward<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<(), R
     a.b.insert(copy);
     // A word of zero is a shadow of nothing; a pointer of zero would be an address.
     let shadow = if i.is(Opcode::LLVMIntToPtr) {
-        a.found(i, copy)
+        let found = a.found(i, copy);
+        made(a.plan.module(), a.b, found)
     } else {
         copy
     };

@@ -8,9 +8,12 @@ use super::counted::{Counted, Induction, induction};
 use super::frame::{Frames, Slot};
 use super::leaves::{Carries, Leaves};
 use super::shape::{Region, Shape};
+use super::varied;
 use crate::kernel::analysis::Content;
 use crate::kernel::analysis::activity::Activity;
 use crate::kernel::analysis::words::Words;
+use crate::kernel::callee::is_thread_local;
+use crate::kernel::globals::Globals;
 use crate::kernel::{Refusal, engine::Engine};
 use crate::llvm::{Block, Function, Mod, Opcode, Value};
 use std::collections::{HashMap, HashSet};
@@ -71,6 +74,9 @@ pub struct Plan<'m> {
     places: HashMap<Need<'m>, Place>,
     targets: HashMap<Value<'m>, Target>,
     boxed: HashSet<Value<'m>>,
+    /// Values that can depend on what is differentiated, as this signature has it.
+    varied: HashSet<Value<'m>>,
+    globals: Rc<Globals<'m>>,
     words: Rc<Words<'m>>,
     /// What has a part in derivatives.
     pub activity: Rc<Activity<'m>>,
@@ -103,6 +109,8 @@ impl<'m> Plan<'m> {
             places: HashMap::new(),
             targets: HashMap::new(),
             boxed: HashSet::new(),
+            varied: HashSet::new(),
+            globals: engine.globals().clone(),
             words: engine.words(),
             activity: engine.activity(),
             content: engine.content(),
@@ -114,6 +122,9 @@ impl<'m> Plan<'m> {
             .copied()
             .filter(|b| plan.shape.is_live(*b))
             .collect();
+        plan.varied = varied::varied(&mut plan, &live);
+        // Which calls allocate is known only with the constructs.
+        plan.targets.clear();
         let mut refusals = vec![];
         for i in live.iter().flat_map(|b| b.instructions()) {
             let counts = match i.is(Opcode::LLVMStore) {
@@ -217,12 +228,15 @@ impl<'m> Plan<'m> {
         if v.is_argument() {
             return self.signature.argument_of(v).is_some_and(|a| a.cotangent);
         }
-        v.is_instruction() && self.carries(v).floats
+        v.is_instruction() && self.varied.contains(&v) && self.carries(v).floats
     }
 
     /// Must the value have a shadow?
     pub fn needs_shadow(&self, v: Value<'m>) -> bool {
-        !v.is_constant() && self.activity.needs_shadow(v) && self.carries(v).pointers
+        match v.is_constant() {
+            true => self.globals.reaches(v),
+            false => self.activity.needs_shadow(v) && self.carries(v).pointers,
+        }
     }
 
     /// Is it known where the shadow of a pointer points?
@@ -238,7 +252,13 @@ impl<'m> Plan<'m> {
     }
 
     fn find_target(&mut self, v: Value<'m>) -> Target {
-        if v.is_constant() || !self.activity.needs_shadow(v) {
+        if v.is_constant() {
+            return match self.globals.has(v) {
+                true => Target::Active,
+                false => Target::Inactive,
+            };
+        }
+        if !self.activity.needs_shadow(v) {
             return Target::Inactive;
         }
         if v.is_argument() {
@@ -263,6 +283,7 @@ impl<'m> Plan<'m> {
                     Target::Unknown
                 }
             }
+            Opcode::LLVMCall if is_thread_local(v) => self.target(v.operand(0)),
             Opcode::LLVMCall | Opcode::LLVMInvoke => match self.constructs.get(&v) {
                 Some(Construct::Allocate { .. } | Construct::Reallocate { .. }) => Target::Active,
                 _ => Target::Unknown,
@@ -275,6 +296,7 @@ impl<'m> Plan<'m> {
     pub fn known_target(&self, v: Value<'m>) -> Target {
         match self.targets.get(&v) {
             Some(target) => *target,
+            None if self.globals.has(v) => Target::Active,
             None if v.is_constant() || !self.activity.needs_shadow(v) => Target::Inactive,
             None => Target::Unknown,
         }

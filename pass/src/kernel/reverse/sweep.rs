@@ -341,7 +341,7 @@ impl<'a, 'm> Sweep<'a, 'm> {
     /// If the plan did not foresee it.
     pub fn shadow(&mut self, v: Value<'m>) -> Result<Value<'m>, Refusal> {
         if v.is_constant() {
-            Ok(self.engine.shadow_of_constant(v))
+            Ok(self.engine.globals().shadow(&self.places, self.arena, v))
         } else {
             self.get(Need::Shadow(v))
         }

@@ -58,7 +58,10 @@ pub(super) fn classify<'m>(i: Value<'m>, plan: &Plan<'m>) -> Result<Construct<'m
     if !plan.active(i) && !plan.needs_shadow(i) {
         return Ok(Construct::Passive);
     }
+    // The sum of two pointers, and the like, has no shadow that could be told.
+    let two = i.operand_count() == 2 && i.operands().all(|x| !x.is_constant() && plan.carries(x).pointers);
     let moves = match i.opcode() {
+        LLVMAnd | LLVMXor | LLVMAdd | LLVMSub if two => false,
         LLVMTrunc | LLVMZExt | LLVMOr => true,
         LLVMShl | LLVMLShr => i.operand(1).is_constant(),
         LLVMAnd | LLVMXor | LLVMAdd => !carries.floats || sign(i).is_some(),

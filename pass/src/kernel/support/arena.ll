@@ -2,13 +2,14 @@
 ; are freed together. `arena.cur` and `arena.end` bound the free rest of the newest chunk; a chunk begins with the
 ; address of the one before it.
 
-%cotangent.arena = type { ptr, ptr, ptr, ptr, i64, ptr }
+%cotangent.arena = type { ptr, ptr, ptr, ptr, i64, ptr, ptr }
 
 declare noalias ptr @malloc(i64)
 declare void @free(ptr)
 declare void @abort()
-declare i32 @puts(ptr)
+declare i32 @dprintf(i32, ptr, ...)
 declare ptr @cotangent.object(ptr, ptr)
+declare void @cotangent.lost(ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
@@ -65,8 +66,7 @@ take:
   br i1 %failed, label %none, label %link
 
 none:
-  %said = call i32 @puts(ptr @cotangent.no.memory)
-  call void @abort()
+  call void @cotangent.stop(ptr @cotangent.no.memory)
   unreachable
 
 link:
@@ -117,8 +117,8 @@ entry:
   ret ptr %shadow
 }
 
-; The shadow of a reallocation: a block with what the old shadow holds.
-define ptr @cotangent.shadow.realloc(ptr %arena, ptr allocptr %old, i64 %size) #7 {
+; The shadow of a reallocation: a block with what the old shadow holds. Beside its size stands how much was copied.
+define ptr @cotangent.shadow.realloc(ptr %arena, ptr allocptr %old, i64 %size, ptr %message) #7 {
 entry:
   %new = call ptr @cotangent.shadow.alloc(ptr %arena, i64 %size)
   %bits = ptrtoint ptr %old to i64
@@ -126,12 +126,55 @@ entry:
   br i1 %active, label %copy, label %done
 
 copy:
-  %common = call i64 @cotangent.shadow.common(ptr %old, i64 %size)
+  call void @cotangent.shadow.sized(ptr %arena, ptr %old, ptr %message)
+  %size.at = getelementptr i8, ptr %old, i64 -16
+  %before = load i64, ptr %size.at, align 8
+  %less = icmp ult i64 %before, %size
+  %common = select i1 %less, i64 %before, i64 %size
+  %common.at = getelementptr i8, ptr %new, i64 -8
+  store i64 %common, ptr %common.at, align 8
   call void @llvm.memcpy.p0.p0.i64(ptr align 16 %new, ptr align 16 %old, i64 %common, i1 false)
   br label %done
 
 done:
   ret ptr %new
+}
+
+; Before the shadow of an allocation stands its size: of those in the arena, and of all if the caller has a table. The
+; shadow of other memory of the caller's has none, and the program stops.
+define void @cotangent.shadow.sized(ptr %arena, ptr %shadow, ptr %message) #9 {
+entry:
+  %objects.at = getelementptr i8, ptr %arena, i64 24
+  %objects = load ptr, ptr %objects.at, align 8
+  %table = icmp ne ptr %objects, null
+  br i1 %table, label %known, label %look
+
+look:
+  %chunks.at = getelementptr i8, ptr %arena, i64 16
+  %chunks = load ptr, ptr %chunks.at, align 8
+  %address = ptrtoint ptr %shadow to i64
+  br label %loop
+
+loop:
+  %chunk = phi ptr [ %chunks, %look ], [ %before, %step ]
+  %none = icmp eq ptr %chunk, null
+  br i1 %none, label %stop, label %step
+
+step:
+  %before = load ptr, ptr %chunk, align 8
+  %size.at = getelementptr i8, ptr %chunk, i64 8
+  %size = load i64, ptr %size.at, align 8
+  %start = ptrtoint ptr %chunk to i64
+  %within = sub i64 %address, %start
+  %inside = icmp ult i64 %within, %size
+  br i1 %inside, label %known, label %loop
+
+stop:
+  call void @cotangent.lost(ptr %message)
+  unreachable
+
+known:
+  ret void
 }
 
 ; Its reverse: the old block is dead after the reallocation, so its cotangents are those of the new one.
@@ -144,7 +187,8 @@ entry:
   br i1 %active, label %copy, label %done
 
 copy:
-  %common = call i64 @cotangent.shadow.common(ptr %old, i64 %size)
+  %common.at = getelementptr i8, ptr %new, i64 -8
+  %common = load i64, ptr %common.at, align 8
   call void @llvm.memcpy.p0.p0.i64(ptr align 16 %old, ptr align 16 %new, i64 %common, i1 false)
   br label %done
 
@@ -162,15 +206,6 @@ entry:
   ret void
 }
 
-define i64 @cotangent.shadow.common(ptr %old, i64 %size) #3 {
-entry:
-  %size.at = getelementptr i8, ptr %old, i64 -16
-  %before = load i64, ptr %size.at, align 8
-  %less = icmp ult i64 %before, %size
-  %common = select i1 %less, i64 %before, i64 %size
-  ret i64 %common
-}
-
 ; The shadow of a pointer that was loaded from memory: the word that its shadow memory holds; if it holds none, what the
 ; caller's table says of the address.
 define ptr @cotangent.shadow(ptr %arena, ptr %primal, ptr %word) #4 {
@@ -182,19 +217,90 @@ found:
   ret ptr %word
 
 find:
-  %shadow = call ptr @cotangent.object(ptr %arena, ptr %primal)
+  %shadow = call ptr @cotangent.elsewhere(ptr %arena, ptr %primal)
   ret ptr %shadow
 }
 
-; A pointer was called whose function has no derivative.
-define void @cotangent.no.derivative(ptr %function) #5 {
+; The shadow of an address that no shadow word tells: of what the caller's table lists, or of a global variable.
+define ptr @cotangent.elsewhere(ptr %arena, ptr %primal) #8 {
 entry:
-  %said = call i32 @puts(ptr @cotangent.says.no.derivative)
+  %object = call ptr @cotangent.object(ptr %arena, ptr %primal)
+  %bits = ptrtoint ptr %object to i64
+  %active = icmp ult i64 %bits, 4611686018427387904
+  br i1 %active, label %done, label %globals
+
+globals:
+  %block.at = getelementptr i8, ptr %arena, i64 48
+  %block = load ptr, ptr %block.at, align 8
+  %none = icmp eq ptr %block, null
+  br i1 %none, label %done, label %count
+
+count:
+  %n = load i64, ptr %block, align 8
+  %address = ptrtoint ptr %primal to i64
+  br label %loop
+
+loop:
+  %k = phi i64 [ 0, %count ], [ %next, %step ]
+  %more = icmp ult i64 %k, %n
+  br i1 %more, label %step, label %done
+
+step:
+  %offset = mul i64 %k, 24
+  %first = getelementptr i8, ptr %block, i64 16
+  %entry.at = getelementptr i8, ptr %first, i64 %offset
+  %start = load i64, ptr %entry.at, align 8
+  %size.at = getelementptr i8, ptr %entry.at, i64 8
+  %size = load i64, ptr %size.at, align 8
+  %within = sub i64 %address, %start
+  %inside = icmp ult i64 %within, %size
+  %next = add i64 %k, 1
+  br i1 %inside, label %found, label %loop
+
+found:
+  %shadow.at = getelementptr i8, ptr %entry.at, i64 16
+  %shadow = load ptr, ptr %shadow.at, align 8
+  %place = getelementptr i8, ptr %shadow, i64 %within
+  ret ptr %place
+
+done:
+  ret ptr %object
+}
+
+; Zeroes the shadows of global variables.
+define void @cotangent.globals.clear(ptr %arena) #3 {
+entry:
+  %block.at = getelementptr i8, ptr %arena, i64 48
+  %block = load ptr, ptr %block.at, align 8
+  %from.at = getelementptr i8, ptr %block, i64 8
+  %from = load i64, ptr %from.at, align 8
+  %total.at = getelementptr i8, ptr %block, i64 -16
+  %total = load i64, ptr %total.at, align 8
+  %bytes = sub i64 %total, %from
+  %shadows = getelementptr i8, ptr %block, i64 %from
+  call void @llvm.memset.p0.i64(ptr align 16 %shadows, i8 0, i64 %bytes, i1 false)
+  ret void
+}
+
+; Stops the program with a message.
+define void @cotangent.stop(ptr %message) #5 {
+entry:
+  %said = call i32 (i32, ptr, ...) @dprintf(i32 2, ptr @cotangent.line, ptr %message)
   call void @abort()
   unreachable
 }
 
-@cotangent.says.no.derivative = private unnamed_addr constant [63 x i8] c"cotangent: a function without a derivative was called indirect\00"
+@cotangent.line = private unnamed_addr constant [4 x i8] c"%s\0A\00"
+
+; A pointer was called whose function has no derivative.
+define void @cotangent.no.derivative(ptr %function) #5 {
+entry:
+  %said = call i32 (i32, ptr, ...) @dprintf(i32 2, ptr @cotangent.says.no.derivative, ptr %function)
+  call void @abort()
+  unreachable
+}
+
+@cotangent.says.no.derivative = private unnamed_addr constant [107 x i8] c"cotangent: the function at %p, which the program has called by a pointer, is not part of the code at hand\0A\00"
 
 attributes #0 = { noinline nounwind allockind("alloc,uninitialized") allocsize(1) "alloc-family"="cotangent" }
 attributes #1 = { noinline cold nounwind }
@@ -206,3 +312,5 @@ attributes #7 = { nounwind allockind("realloc") allocsize(2) "alloc-family"="cot
 
 !0 = !{!"branch_weights", i32 2000, i32 1}
 attributes #5 = { noinline cold noreturn nounwind }
+attributes #8 = { noinline nounwind }
+attributes #9 = { "cotangent-inactive" }

@@ -8,16 +8,30 @@ use crate::kernel::analysis::constraints::Constraints;
 use crate::kernel::analysis::content::classes;
 use crate::kernel::analysis::shape::Sort;
 use crate::kernel::analysis::words::Words;
-use crate::kernel::attributes::{RULES, RUNTIME_RULES};
+use crate::kernel::attributes::{INACTIVE, RULES, RUNTIME_RULES};
 use crate::kernel::rules::{Class, known_body, rule_of};
 use crate::llvm::{Function, Mod, Opcode, Type, Value};
 use std::collections::{HashMap, HashSet};
+
+/// Intrinsics that neither write nor give anything.
+const SILENT: [&str; 9] = [
+    "llvm.lifetime",
+    "llvm.invariant",
+    "llvm.dbg",
+    "llvm.assume",
+    "llvm.prefetch",
+    "llvm.experimental.noalias",
+    "llvm.stack",
+    "llvm.objectsize",
+    "llvm.is.constant",
+];
 
 /// The graph.
 pub(super) struct Flows<'m> {
     /// Numbers of values.
     pub(super) numbers: HashMap<Value<'m>, u32>,
     by_class: HashMap<u32, u32>,
+    by_object: HashMap<u32, u32>,
     edges: Vec<(u32, u32)>,
     pointers: Vec<(u32, u32)>,
     count: u32,
@@ -36,6 +50,7 @@ impl<'m> Flows<'m> {
         let mut flows = Self {
             numbers: HashMap::new(),
             by_class: HashMap::new(),
+            by_object: HashMap::new(),
             edges: vec![],
             pointers: vec![],
             count: 0,
@@ -74,8 +89,8 @@ impl<'m> Flows<'m> {
             return *n;
         }
         let n = self.fresh();
-        // Constants are no places where derivatives meet.
-        if !v.is_constant() {
+        // Constants are no places where derivatives meet; but the memory at an address may be.
+        if !v.is_constant() || v.ty().is_pointer() && v.underlying_object().is_global() {
             self.numbers.insert(v, n);
         }
         n
@@ -89,6 +104,40 @@ impl<'m> Flows<'m> {
         let n = self.fresh();
         self.by_class.insert(class, n);
         n
+    }
+
+    /// The number of an object of memory, which stands for what code of the module does not touch in it.
+    fn object(&mut self, node: u32) -> u32 {
+        if let Some(n) = self.by_object.get(&node) {
+            return *n;
+        }
+        let n = self.fresh();
+        self.by_object.insert(node, n);
+        n
+    }
+
+    /// The numbers of all memory that the pointers in a value lead to, over pointers in memory, too.
+    pub(super) fn reached(&mut self, c: &mut Constraints<'_, 'm>, v: Value<'m>) -> Vec<u32> {
+        let first = c.slots_of(v);
+        let slots = c.shapes.of(v.ty()).slots;
+        let mut open: Vec<u32> = (first..first + slots)
+            .filter_map(|s| c.regions.target(s))
+            .map(|t| t.node)
+            .collect();
+        let (mut seen, mut found) = (HashSet::new(), vec![]);
+        while let Some(node) = open.pop() {
+            let (node, _) = c.regions.find(node);
+            if !seen.insert(node) {
+                continue;
+            }
+            found.push(self.object(node));
+            for (_, slot) in c.regions.cells(node).0 {
+                let class = c.regions.class(slot);
+                found.push(self.class(class));
+                open.extend(c.regions.target(slot).map(|t| t.node));
+            }
+        }
+        found
     }
 
     fn point(&mut self, from: Value<'m>, to: Value<'m>) {
@@ -199,6 +248,14 @@ impl<'m> Flows<'m> {
             // The shadow memory is read, or written, through the shadow of the address.
             self.pointers.push(if write { (p, *n) } else { (p, v) });
         }
+        if is_wild(c, pointer) {
+            // Nobody knows what is there: what is written may be read, and what is read may have been written.
+            match write {
+                true => self.useful_seeds.push(v),
+                false => self.varied_seeds.push(v),
+            }
+            self.accesses.push((vec![v], p));
+        }
         if write {
             self.accesses.push((floats.clone(), p));
             floats.extend(pointers);
@@ -221,6 +278,10 @@ impl<'m> Flows<'m> {
                 written.push(self.class(class));
             }
         }
+        if pointers.iter().any(|p| is_wild(c, *p)) {
+            self.useful_seeds.extend(&written);
+            self.varied_seeds.extend(&written);
+        }
         for p in pointers {
             let p = self.number(*p);
             self.accesses.push((written.clone(), p));
@@ -232,6 +293,9 @@ impl<'m> Flows<'m> {
     fn call(&mut self, i: Value<'m>, c: &mut Constraints<'_, 'm>, words: &Words<'m>) {
         let arguments = i.arguments();
         let Some(callee) = i.callee() else {
+            if i.is_inline_assembly() {
+                return self.unknown(i, &arguments, c, words);
+            }
             for f in self.taken.get(&i.called_type()).cloned().unwrap_or_default() {
                 self.bind(i, &arguments, f);
             }
@@ -268,17 +332,40 @@ impl<'m> Flows<'m> {
         if is(&["llvm.memset", "memset"]) {
             return self.block(i, &arguments[..1], c);
         }
-        // Of what is not known, the result may depend on every argument, and on what they lead to.
-        if can_carry(i, c, words) && !i.call_has("noreturn") {
+        if !i.call_has("noreturn") && callee.string_attribute(INACTIVE).is_none() && !is(&SILENT) {
+            self.unknown(i, &arguments, c, words);
+        }
+    }
+
+    /// A call of which nothing is known: what it gives and writes may depend on all its arguments, and on what they lead
+    /// to.
+    fn unknown(&mut self, i: Value<'m>, arguments: &[Value<'m>], c: &mut Constraints<'_, 'm>, words: &Words<'m>) {
+        let effects = i.effects();
+        let writes = effects.arguments.writes || effects.other.writes;
+        let hub = self.fresh();
+        let mut memory = vec![];
+        for x in arguments {
+            let n = self.number(*x);
+            self.edges.push((n, hub));
+            if can_carry(*x, c, words) {
+                let met = self.reached(c, *x);
+                self.accesses.push((met.clone(), n));
+                memory.extend(met);
+            }
+        }
+        if can_carry(i, c, words) {
+            let n = self.number(i);
+            self.edges.push((hub, n));
+            memory.extend(self.reached(c, i));
             for x in arguments {
-                self.both(x, i);
-                if x.ty().is_pointer() && !i.ty().is_pointer() {
-                    let n = self.number(i);
-                    for class in classes(c, x, None) {
-                        let from = self.class(class);
-                        self.edges.push((from, n));
-                    }
-                }
+                let from = self.number(*x);
+                self.pointers.push((from, n));
+            }
+        }
+        for m in memory {
+            self.edges.push((m, hub));
+            if writes {
+                self.edges.push((hub, m));
             }
         }
     }
@@ -292,9 +379,7 @@ impl<'m> Flows<'m> {
             let n = self.number(*x);
             self.edges.push((n, hub));
             self.accesses.push((vec![hub], n));
-            for class in reachable(c, *x) {
-                memory.push(self.class(class));
-            }
+            memory.extend(self.reached(c, *x));
         }
         for n in &memory {
             self.edges.extend([(*n, hub), (hub, *n)]);
@@ -331,24 +416,11 @@ fn has_own_rule(f: Function<'_>) -> bool {
     RUNTIME_RULES.contains(&f.name().as_str()) || RULES.iter().any(|rule| f.string_attribute(rule).is_some())
 }
 
-/// Classes of all memory that a pointer leads to.
-fn reachable<'m>(c: &mut Constraints<'_, 'm>, pointer: Value<'m>) -> Vec<u32> {
-    if !pointer.ty().is_pointer() {
-        return vec![];
-    }
-    let first = c.slots_of(pointer);
-    let mut open: Vec<_> = c.regions.target(first).into_iter().map(|t| t.node).collect();
-    let (mut seen, mut found) = (HashSet::new(), vec![]);
-    while let Some(node) = open.pop() {
-        if !seen.insert(node) {
-            continue;
-        }
-        for (_, slot) in c.regions.cells(node).0 {
-            found.push(c.regions.class(slot));
-            open.extend(c.regions.target(slot).map(|t| t.node));
-        }
-    }
-    found
+/// Is it unknown what object a pointer leads to?
+fn is_wild<'m>(c: &mut Constraints<'_, 'm>, pointer: Value<'m>) -> bool {
+    let slot = c.slots_of(pointer);
+    let target = c.regions.target(slot);
+    !pointer.is_constant() && target.is_none_or(|t| c.regions.origin(t.node).is_none())
 }
 
 /// Can the value hold floats, bits of floats, or pointers?

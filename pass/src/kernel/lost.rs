@@ -1,0 +1,100 @@
+//! Derivatives that would be lost: what only run time can tell stops the program there, with a message that names the
+//! place. A store of an active value, or of a pointer to memory with a shadow, must find a shadow to write to; where
+//! there is none, what is read back would count as constant.
+
+use super::engine::Engine;
+use super::reverse::leaves::{INACTIVE, is_active};
+use crate::llvm::{Builder, IntPredicate, Linkage, Mod, Value, demangle};
+
+/// What is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Lost {
+    /// A value is stored to memory that has no shadow.
+    Stored,
+    /// Memory is copied to memory that has no shadow.
+    Copied,
+    /// A value is loaded by a pointer of which nobody knows where it leads.
+    Loaded,
+    /// Memory of the caller's is resized.
+    Resized,
+}
+
+impl Lost {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Stored => {
+                "a value with a derivative is stored to memory that has no shadow (it is declared constant, or is not \
+                 reached through what has a derivative)"
+            }
+            Self::Copied => {
+                "values with derivatives are copied to memory that has no shadow (it is declared constant, or is not \
+                 reached through what has a derivative)"
+            }
+            Self::Loaded => "a value is loaded through a pointer that was made from an integer",
+            Self::Resized => {
+                "memory that the function did not allocate is reallocated, and how much of it has a shadow is not known"
+            }
+        }
+    }
+}
+
+/// The message, as a global constant.
+pub(super) fn message<'m>(module: Mod<'m>, i: Value<'m>, what: Lost) -> Value<'m> {
+    let at = i.location().map(|l| (l.file().1, l.position().0));
+    let at = at.map_or_else(String::new, |(file, line)| format!(" at {file}:{line}"));
+    let function = demangle(&i.block().parent().name());
+    let text = format!("cotangent: a derivative is lost in `{function}`{at}: {}", what.text());
+    let text = module.context().const_string(&text);
+    let message = module.add_global("cotangent.says.lost", text.ty());
+    message.set_initializer(text);
+    message.set_global_constant();
+    message.set_global_linkage(Linkage::LLVMInternalLinkage);
+    message
+}
+
+/// Stops the program if `counts`, and the shadow address `to` is none.
+pub(super) fn unless_shadowed<'m>(
+    engine: &Engine<'m>,
+    b: &Builder<'m>,
+    i: Value<'m>,
+    what: Lost,
+    to: Value<'m>,
+    counts: Value<'m>,
+) {
+    let says = message(engine.module(), i, what);
+    b.call(engine.support("cotangent.lost.unless"), &[to, counts, says]);
+}
+
+/// Holds a shadow, of whatever type, the address of one? `None` if it cannot.
+pub(super) fn any_active<'m>(m: Mod<'m>, b: &Builder<'m>, shadow: Value<'m>) -> Option<Value<'m>> {
+    let (ty, context) = (shadow.ty(), m.context());
+    if ty.is_pointer() {
+        return Some(is_active(m, b, shadow));
+    }
+    if ty.is_int() {
+        let bits = ty.int_width();
+        if !bits.is_multiple_of(64) {
+            return None;
+        }
+        if bits == 64 {
+            // A word of zero is no address.
+            let less = b.sub(shadow, ty.int(1));
+            return Some(b.icmp(IntPredicate::LLVMIntULT, less, ty.int(INACTIVE - 1)));
+        }
+        let words = context.int(64).vector(bits / 64);
+        return any_active(m, b, b.bitcast(shadow, words));
+    }
+    if !ty.is_vector() && !ty.is_struct() && !ty.is_array() {
+        return None;
+    }
+    let index = context.int(32);
+    let part = |k: u32| match ty.is_vector() {
+        true => b.extract_element(shadow, index.int(u64::from(k))),
+        false => b.extract(shadow, k),
+    };
+    if ty.is_vector() && !ty.element().is_pointer() && !ty.element().is_int() {
+        return None;
+    }
+    let parts = (0..ty.parts().len() as u32).filter_map(|k| any_active(m, b, part(k)));
+    parts.reduce(|a, c| b.or(a, c))
+}
