@@ -321,7 +321,7 @@ fn evaluate(program: &Program, loader: &dyn Loader, path: &[Choice]) -> End {
         Err(Stop::Undecided { on, ways }) => End::Undecided {
             on,
             ways,
-            asked: eval.asked.values().copied().max().unwrap_or(0),
+            asked: eval.asked.get(&eval.site).copied().unwrap_or(0),
             so_far: Leaf {
                 graph: eval.trace.graph,
                 image: Image::default(),

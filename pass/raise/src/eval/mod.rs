@@ -93,7 +93,7 @@ pub(crate) struct Eval<'a> {
     /// Innermost place in the user's own code, by number of location.
     places: HashMap<u32, Option<Rc<Loc>>>,
     /// The instruction that is evaluated, and how often each asked for a decision.
-    site: usize,
+    pub(crate) site: usize,
     pub(crate) asked: HashMap<usize, u32>,
     steps: u64,
 }
