@@ -3,14 +3,14 @@
 use crate::capture::Bitcode;
 use crate::llvm::{Context, Locations, Module};
 use crate::weave::{self, Assembly, KERNEL_MARKER, Kernel};
-use cotangent_graph::ir::Loc;
-use cotangent_graph::program::{Artifact, Refusal, Tree};
+use cotangent_graph::ir::{Arg, Loc};
+use cotangent_graph::program::{Artifact, Program, Refusal, Tree};
 use cotangent_graph::specialize::check;
 use cotangent_raise::archive::Archive;
 use cotangent_raise::code::{Func, Global, Loader, Signature, Symbol};
 use cotangent_raise::explore::{self, Request};
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 /// The runtime's function that a request calls: the marker in the bitcode.
@@ -115,9 +115,13 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
         .filter(|p| explore::grows(&p.tree))
         .map(|p| Symbol::from(p.shim.as_str()));
     let growing: Vec<Symbol> = growing.collect();
+    let mut symbols: BTreeSet<String> = programs.iter().flat_map(rules).collect();
     if !growing.is_empty() {
-        raised.artifact.code = Archive::collect(growing, &library).encode();
+        let archive = Archive::collect(growing, &library);
+        symbols.extend(archive.rules().map(ToString::to_string));
+        raised.artifact.code = archive.encode();
     }
+    raised.artifact.symbols = symbols.into_iter().collect();
     match library.failure.take() {
         Some(failure) => Err(failure),
         None => Ok(raised),
@@ -131,6 +135,16 @@ fn requests_of(library: &Library<'_>, marker: &str) -> Result<Vec<(Symbol, Reque
         Ok((thunk, request))
     };
     library.requesting(marker)?.into_iter().map(read).collect()
+}
+
+/// Symbols of the rules that a program calls.
+fn rules(program: &Program) -> impl Iterator<Item = String> {
+    let insts = program.leaves.iter().flat_map(|leaf| &leaf.graph.insts);
+    let calls = insts.filter(|i| i.op.name == "rule.call");
+    calls.filter_map(|i| match i.args.first() {
+        Some(Arg::Str(symbol)) => Some(symbol.clone()),
+        _ => None,
+    })
 }
 
 /// Positions of the parameters that are differentiated for.

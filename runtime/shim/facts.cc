@@ -14,6 +14,8 @@ extern const unsigned char cotangent_artifact_start[] __attribute__((weak));
 extern const unsigned char cotangent_artifact_end[] __attribute__((weak));
 extern const unsigned char cotangent_kernels[] __attribute__((weak));
 extern const int64_t cotangent_kernels_len __attribute__((weak));
+// Addresses of the program's symbols that the artifact lists, in its order.
+extern const uint64_t cotangent_addresses_start[] __attribute__((weak));
 }
 
 namespace {
@@ -50,6 +52,8 @@ const void *cotangent_kernel_table(size_t *length) {
   *length = static_cast<size_t>(cotangent_kernels_len);
   return cotangent_kernels;
 }
+
+const uint64_t *cotangent_addresses() { return &cotangent_addresses_start[0]; }
 
 // The layout is that of `torch::facts::Raw`.
 struct CotangentFacts {

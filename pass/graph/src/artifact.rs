@@ -159,6 +159,7 @@ mod tests {
         Artifact {
             programs: vec![program],
             code: vec![1, 2, 3],
+            symbols: vec!["4!rule".into()],
         }
     }
 

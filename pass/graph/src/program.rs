@@ -15,6 +15,8 @@ pub struct Artifact {
     pub programs: Vec<Program>,
     /// Decoded code, for trees that grow at run time; empty if there are none. Only the evaluator reads it.
     pub code: Vec<u8>,
+    /// Symbols of the program whose addresses the run needs, in the order of the table that the build links in.
+    pub symbols: Vec<String>,
 }
 
 /// A function that was raised.

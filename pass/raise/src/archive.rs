@@ -4,6 +4,7 @@
 //! return and blocks that only unwinding reaches are left out: the evaluator stops before them.
 
 use crate::code::{Callee, Code, Const, Func, Global, Loader, Operand, Signature, Symbol};
+use crate::rule::MARKER;
 use cotangent_graph::ir::Loc;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -32,6 +33,15 @@ impl Archive {
             collector.visit(&symbol);
         }
         collector.archive
+    }
+
+    /// The rules of the user's own among the globals.
+    pub fn rules(&self) -> impl Iterator<Item = &Symbol> {
+        let is_rule = |g: &Global| match &g.init {
+            Const::Aggregate(items) => items.iter().any(|c| matches!(c, Const::Func(f) if &**f == MARKER)),
+            _ => false,
+        };
+        self.globals.iter().filter(move |(_, g)| is_rule(g)).map(|(s, _)| s)
     }
 
     /// As bytes.

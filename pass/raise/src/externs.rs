@@ -51,23 +51,17 @@ impl Eval<'_> {
             "strlen" => return self.strlen(&args[0]),
             "free" => return self.c_free(&args[0]),
             "cotangent_stop_gradient_f64" | "cotangent_stop_gradient_f32" => return self.stop_gradient(&args[0], ret),
-            "cotangent_custom_vjp" => {
-                return self.refuse(
-                    "it calls a function with a rule of its own (`custom_vjp`), which a tensor function cannot use yet; \
-                     differentiate the parts around it, and call the rule's backward between them",
-                );
-            }
             "cotangent_custom_jvp" => {
                 return self.refuse(
                     "it calls a function with a tangent rule (`custom_jvp`), which a tensor function cannot use; give the \
                      function a `custom_vjp`, or differentiate the parts around it",
                 );
             }
+            "cotangent_custom_vjp" => return self.rule(&args),
+            "cotangent_leaf" => return self.leaf(&args),
             "cotangent_inactive" => {
-                return self.refuse(
-                    "it calls an inactive function, which a tensor function cannot use yet; detach the function's \
-                     arguments instead",
-                );
+                self.marked_inactive = true;
+                return Ok(Val::Undef);
             }
             "cotangent_op" => {
                 return self.refuse(
@@ -188,8 +182,13 @@ impl Eval<'_> {
     fn c_free(&mut self, p: &Val) -> Flow<Val> {
         match p {
             Val::Ptr(Ptr {
-                base: Base::List(_) | Base::Absolute,
-                ..
+                base: Base::List(l), ..
+            }) => {
+                self.release(self.lists[*l]);
+                Ok(Val::Undef)
+            }
+            Val::Ptr(Ptr {
+                base: Base::Absolute, ..
             }) => Ok(Val::Undef),
             Val::Ptr(Ptr {
                 base: Base::Object(o),
@@ -240,7 +239,7 @@ impl Eval<'_> {
         unreachable!("the loop ends only by returning")
     }
 
-    fn stop_gradient(&mut self, x: &Val, ret: &Ty) -> Flow<Val> {
+    pub(crate) fn stop_gradient(&mut self, x: &Val, ret: &Ty) -> Flow<Val> {
         if x.is_concrete() {
             return Ok(x.clone());
         }

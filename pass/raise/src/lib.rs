@@ -20,6 +20,7 @@ mod image;
 mod integers;
 mod intrinsics;
 pub mod memory;
+mod rule;
 mod scalar;
 mod torch;
 pub mod trace;

@@ -29,7 +29,10 @@ impl Eval<'_> {
             }
             "ats_free" => Ok(Val::Undef),
             "at_shallow_clone" => {
-                let t = self.tensor(&args[0])?;
+                let mut t = self.tensor(&args[0])?;
+                if !self.inactive.is_empty() {
+                    t = self.emit(Op::named("detach"), vec![Arg::Value(t)], 1)?[0];
+                }
                 Ok(self.handle(t))
             }
             "at_free" => self.free_handle(&args[0]),
@@ -232,6 +235,7 @@ impl Eval<'_> {
 
     /// A new C handle of a tensor.
     pub(crate) fn handle(&mut self, value: Value) -> Val {
+        *self.held.entry(value).or_default() += 1;
         self.handles.push(Handle { value, freed: false });
         Val::Ptr(Ptr::to(Base::Handle(self.handles.len() - 1)))
     }
@@ -270,12 +274,28 @@ impl Eval<'_> {
         }
     }
 
-    fn free_handle(&mut self, p: &Val) -> Flow<Val> {
+    /// Nothing reads the value any more.
+    pub(crate) fn release(&mut self, value: Value) {
+        let loc = self.loc();
+        self.trace.tensors(Op::named("release"), vec![Arg::Value(value)], vec![], loc);
+    }
+
+    pub(crate) fn free_handle(&mut self, p: &Val) -> Flow<Val> {
         match p {
             Val::Ptr(Ptr {
                 base: Base::Handle(h),
                 off: 0,
-            }) => self.handles[*h].freed = true,
+            }) => {
+                let Handle { value, freed } = &mut self.handles[*h];
+                let value = *value;
+                if !std::mem::replace(freed, true) {
+                    let held = self.held.entry(value).or_default();
+                    *held = held.saturating_sub(1);
+                    if *held == 0 {
+                        self.release(value);
+                    }
+                }
+            }
             Val::Ptr(Ptr {
                 base: Base::Host(v),
                 off: 0,

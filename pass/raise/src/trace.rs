@@ -2,7 +2,7 @@
 
 use cotangent_graph::ir::{Arg, Graph, Loc, Type, Value};
 use cotangent_graph::ops::Op;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// A graph under construction.
@@ -11,8 +11,6 @@ pub struct Trace {
     /// The graph so far.
     pub graph: Graph,
     scalars: HashMap<Key, Value>,
-    /// Scalars that depend on the elements of a tensor.
-    data: HashSet<Value>,
     /// Scalars that a decision has fixed.
     pub known: HashMap<Value, i64>,
 }
@@ -44,15 +42,9 @@ impl Trace {
         if let Some(v) = self.scalars.get(&key) {
             return *v;
         }
-        let mut tainted = op == "item";
-        args.iter()
-            .for_each(|a| a.for_each_value(&mut |v| tainted |= self.data.contains(&v)));
         let v = self
             .graph
             .push(Op::named(op), args, vec![ty], loc.map(|l| (*l).clone()))[0];
-        if tainted {
-            self.data.insert(v);
-        }
         self.scalars.insert(key, v);
         v
     }
@@ -60,11 +52,6 @@ impl Trace {
     /// An instruction over tensors.
     pub fn tensors(&mut self, op: Op, args: Vec<Arg>, results: Vec<Type>, loc: Option<Rc<Loc>>) -> Vec<Value> {
         self.graph.push(op, args, results, loc.map(|l| (*l).clone()))
-    }
-
-    /// Does the scalar depend on the elements of a tensor?
-    pub fn depends_on_data(&self, v: Value) -> bool {
-        self.data.contains(&v)
     }
 }
 

@@ -1,5 +1,6 @@
 //! One call: the compiled forward, then its effects in the program's memory.
 
+use super::chain::Before;
 use super::code::{Code, Datum, Operand};
 use super::derivative::{Derivative, Source};
 use super::outputs::{Output, Root};
@@ -9,6 +10,7 @@ use super::special::{Lies, Path, Special, address};
 use crate::torch::{Handle, Raw, facts, node};
 use cotangent_graph::specialize::{ClosedBase, ClosedDatum, Inputs};
 use std::alloc::Layout;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Why a call failed.
@@ -28,6 +30,8 @@ pub(super) struct Done {
 
 /// Calls a function by a specialization that fits.
 ///
+/// `before` is what earlier regions of the call did, where this is the last of several.
+///
 /// # Safety
 /// `table` is what the prologue of `special` read for a call with the place `out` for its result; nothing was freed
 /// or changed since.
@@ -36,6 +40,7 @@ pub(super) unsafe fn call(
     derivative: &Arc<Derivative>,
     path: Path,
     table: &Inputs,
+    before: Option<Before>,
     out: *mut (),
 ) -> Result<Done, Failure> {
     let given = special.given(table);
@@ -54,6 +59,14 @@ pub(super) unsafe fn call(
     let mut made: Vec<Option<Datum>> = made.into_iter().map(Some).collect();
     // SAFETY: the handles are the caller's, alive during the call.
     let mut saved = unsafe { Saved::keep(derivative, &given, &mut made) };
+    // What an earlier region made is no tensor of the caller's yet: it leaves as a place of its own in LibTorch's graph.
+    let leaving: HashMap<usize, Handle> = (0..fresh)
+        .filter_map(|k| match derivative.made[k] {
+            // SAFETY: as above.
+            Source::Given(i) if special.inputs[i].internal => Some((k, unsafe { Handle::share_raw(tensor(i)) }.plain())),
+            _ => None,
+        })
+        .collect();
     for i in &special.finals {
         // SAFETY: as above.
         let storage = unsafe { facts::storage(tensor(*i)) };
@@ -65,8 +78,9 @@ pub(super) unsafe fn call(
         Source::Given(i) => given[i],
         Source::Made(i) => made[i].as_ref().expect("an output stays among what was made").lend(),
     };
-    let raw = |k: usize| match source(k) {
-        Operand::Tensor(raw) => raw,
+    let raw = |k: usize| match (leaving.get(&k), source(k)) {
+        (Some(handle), _) => handle.raw(),
+        (None, Operand::Tensor(raw)) => raw,
         _ => unreachable!("outputs before the floats are tensors"),
     };
     let finals: Vec<Raw> = (0..special.finals.len()).map(|j| raw(fresh + j)).collect();
@@ -75,16 +89,20 @@ pub(super) unsafe fn call(
     if attach {
         for k in 0..fresh + finals.len() {
             // An op may have returned an input after all (dropout when evaluating): that has its own history.
-            let own = matches!(derivative.made[k], Source::Made(_)) && !is_given(raw(k), &given);
+            let own = matches!(derivative.made[k], Source::Made(_)) || leaving.contains_key(&k);
+            let own = own && !is_given(raw(k), &given);
             if own && derivative.varies[k] && !attached.contains(&raw(k)) {
                 attached.push(raw(k));
                 node_outputs.push(k);
             }
         }
     }
-    let pass = Arc::new(Pass::new(derivative.clone(), saved, node_outputs));
+    let from: Vec<Raw> = match &before {
+        None => derivative.active_given().iter().map(|i| tensor(*i)).collect(),
+        Some(before) => before.roots.iter().map(|slot| table.word(*slot) as Raw).collect(),
+    };
+    let pass = Arc::new(Pass::new(derivative.clone(), saved, node_outputs, before));
     if !attached.is_empty() {
-        let from: Vec<Raw> = derivative.active_given().iter().map(|i| tensor(*i)).collect();
         // SAFETY: the inputs are the caller's; the outputs were made just now.
         unsafe { node::attach(pass.clone(), &label(&special.name), None, &from, &attached) }
             .map_err(Failure::Before)?;

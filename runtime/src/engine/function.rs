@@ -1,12 +1,13 @@
 //! A requested function, and its call.
 
 use super::call::{Done, Failure, call};
+use super::chain::{Stopped, Way};
 use super::counters;
 use super::growth::specialize_growing;
 use super::host::Memory;
 use super::mask::Mask;
 use super::run::{Run, unexpected};
-use super::special::{Path, Special};
+use super::special::{After, Path, Special};
 use crate::differentiable::Leaf;
 use crate::entry::Shim;
 use crate::error::Error;
@@ -16,6 +17,7 @@ use cotangent_graph::program::Program;
 use cotangent_graph::specialize::Inputs;
 use serde::Deserialize;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -52,7 +54,7 @@ pub struct Param {
 const MOST_SPECIALIZATIONS: usize = 256;
 
 /// Why the original function runs, where specialization says so.
-const FAILS: &str = "its arguments make it fail";
+pub(super) const FAILS: &str = "its arguments make it fail";
 
 /// A requested function.
 pub struct Function {
@@ -75,6 +77,21 @@ impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the differentiable function `{}`", self.name)
     }
+}
+
+/// Which inputs of a region are differentiated, of those that are the caller's.
+pub(super) type Active<'a> = dyn Fn(&Special, &Inputs) -> Result<Mask, Error> + 'a;
+
+/// Keeps a specialization, and gives up the one that was used least recently if there are too many.
+fn insert(list: &RwLock<Vec<Arc<Special>>>, special: Arc<Special>) {
+    let mut list = list.write().unwrap_or_else(PoisonError::into_inner);
+    list.insert(0, special);
+    list.truncate(MOST_SPECIALIZATIONS);
+}
+
+/// The inputs that the leaves are.
+fn selected(special: &Special, table: &Inputs, leaves: &[Leaf]) -> Mask {
+    Mask::of_members(special.match_leaves(table, leaves).into_iter().flatten())
 }
 
 /// A specialization for a call.
@@ -147,24 +164,37 @@ impl Function {
                 return Ok(Run::original(self.name.clone(), FAILS.into(), wrt));
             }
         };
+        let matched = |special: &Special, table: &Inputs| Ok(selected(special, table, wrt));
+        // SAFETY: the caller's promise; the table was read just now.
+        let way = unsafe { self.regions(special, table, args, Path::Direct, &matched) };
+        let (special, table, before) = match way {
+            Ok(way) => (way.special, way.table, way.before),
+            Err(Stopped::Replay(because)) => {
+                // SAFETY: the caller's promise; nothing has happened yet.
+                unsafe { self.replay(args, out, &because) }?;
+                return Ok(Run::original(self.name.clone(), because, wrt));
+            }
+            Err(Stopped::Error(error)) => return Err(error),
+        };
         let matched = special.match_leaves(&table, wrt);
-        let active = Mask::of_members(matched.iter().flatten().copied());
+        let mut active = Mask::of_members(matched.iter().flatten().copied());
         let ranks: Vec<usize> = (0..special.inputs.len()).filter(|i| active.has(*i)).collect();
+        let (before, after_effects, _made) = Way::last(before, &special, &mut active, &ranks);
         let derivative = special.derivative(Path::Direct, &active, &Meta)?;
         // SAFETY: the caller's promise; the table was read just now.
-        match unsafe { call(&special, &derivative, Path::Direct, &table, out) } {
+        match unsafe { call(&special, &derivative, Path::Direct, &table, before, out) } {
             Ok(Done { pass, places }) => {
                 let rank = |i: usize| ranks.binary_search(&i).expect("every matched input is active");
                 let leaves = wrt.iter().zip(matched);
                 let leaves = leaves.map(|(leaf, inputs)| (leaf.place.kind(), inputs.into_iter().map(rank).collect()));
                 Ok(Run::compiled(self.name.clone(), pass, places, leaves.collect()))
             }
-            Err(Failure::Before(because)) => {
+            Err(Failure::Before(because)) if !after_effects => {
                 // SAFETY: the caller's promise; the compiled function has had no effect.
                 unsafe { self.replay(args, out, &because) }?;
                 Ok(Run::original(self.name.clone(), because, wrt))
             }
-            Err(Failure::After(text)) => Err(Error::new(text)),
+            Err(Failure::Before(text) | Failure::After(text)) => Err(Error::new(text)),
         }
     }
 
@@ -182,9 +212,9 @@ impl Function {
             // SAFETY: the caller's promise; nothing has happened yet.
             Found::Replay => return unsafe { self.replay(args, out, FAILS) },
         };
-        let active = self.recording(&special, &table, wrt)?;
+        let recording = |special: &Special, table: &Inputs| self.recording(special, table, wrt);
         // SAFETY: the caller's promise; the table was read just now.
-        unsafe { self.attached(&special, &table, &active, args, out) }
+        unsafe { self.attached(special, table, &recording, args, out) }
     }
 
     /// Calls the function below autograd: nothing is recorded, whatever requires grad.
@@ -198,7 +228,9 @@ impl Function {
         // SAFETY: the caller's promise.
         match unsafe { self.find(args) }? {
             // SAFETY: the caller's promise; the table was read just now.
-            Found::Special(special, table) => unsafe { self.attached(&special, &table, &Mask::default(), args, out) },
+            Found::Special(special, table) => unsafe {
+                self.attached(special, table, &|_, _| Ok(Mask::default()), args, out)
+            },
             // SAFETY: the caller's promise; nothing has happened yet.
             Found::Replay => unsafe { self.replay(args, out, FAILS) },
         }
@@ -208,25 +240,35 @@ impl Function {
     /// As for [`Function::forward`]; `table` was read for these arguments.
     unsafe fn attached(
         &self,
-        special: &Special,
-        table: &Inputs,
-        active: &Mask,
+        special: Arc<Special>,
+        table: Inputs,
+        recording: &Active<'_>,
         args: &[*const ()],
         out: *mut (),
     ) -> Result<(), Error> {
-        let derivative = special.derivative(Path::Attached, active, &Meta)?;
         // SAFETY: the caller's promise.
-        match unsafe { call(special, &derivative, Path::Attached, table, out) } {
-            Ok(_) => Ok(()),
-            Err(Failure::Before(because)) => {
-                // SAFETY: the caller's promise; the compiled function has had no effect.
-                unsafe { self.replay(args, out, &because) }?;
-                match self.returns_result() {
-                    true => Ok(()),
-                    false => Err(unexpected(&self.name, &because)),
+        let way = unsafe { self.regions(special, table, args, Path::Attached, recording) };
+        let failed = match way {
+            Ok(Way { special, table, before }) => {
+                let mut active = recording(&special, &table)?;
+                let ranks: Vec<usize> = (0..special.inputs.len()).filter(|i| active.has(*i)).collect();
+                let (before, after_effects, _made) = Way::last(before, &special, &mut active, &ranks);
+                let derivative = special.derivative(Path::Attached, &active, &Meta)?;
+                // SAFETY: the caller's promise.
+                match unsafe { call(&special, &derivative, Path::Attached, &table, before, out) } {
+                    Ok(_) => return Ok(()),
+                    Err(Failure::Before(because)) if !after_effects => because,
+                    Err(Failure::Before(text) | Failure::After(text)) => return Err(Error::new(text)),
                 }
             }
-            Err(Failure::After(text)) => Err(Error::new(text)),
+            Err(Stopped::Replay(because)) => because,
+            Err(Stopped::Error(error)) => return Err(error),
+        };
+        // SAFETY: the caller's promise; the compiled function has had no effect.
+        unsafe { self.replay(args, out, &failed) }?;
+        match self.returns_result() || failed == FAILS {
+            true => Ok(()),
+            false => Err(unexpected(&self.name, &failed)),
         }
     }
 
@@ -235,11 +277,11 @@ impl Function {
         if !facts::grad_enabled() {
             return Ok(Mask::default());
         }
-        let selected = Mask::of_members(special.match_leaves(table, wrt).into_iter().flatten());
+        let selected = selected(special, table, wrt);
         let mut active = Mask::default();
         for (i, info) in special.inputs.iter().enumerate() {
             // SAFETY: the prologue read this handle for the call in progress.
-            let wants = info.facts.is_some() && unsafe { facts::requires_grad(table.word(info.slot) as _) };
+            let wants = info.facts.is_some() && !info.internal && unsafe { facts::requires_grad(table.word(info.slot) as _) };
             if wants && selected.has(i) {
                 active.insert(i);
             } else if wants {
@@ -282,25 +324,65 @@ impl Function {
         if let Some((_, special, table)) = known(&memory) {
             return Ok(Found::Special(special, table));
         }
+        let Some((special, table)) = self.make(&mut growing, None, &memory)? else {
+            return Ok(Found::Replay);
+        };
+        insert(&self.specials, special.clone());
+        drop(growing);
+        Ok(Found::Special(special, table))
+    }
+
+    /// The region after a cut, for what the call knows there; makes it if there is none. `None` where the original
+    /// function fails.
+    pub(super) fn next(
+        &self,
+        after: &After,
+        table: &Inputs,
+        memory: &Memory<'_>,
+    ) -> Result<Option<(Arc<Special>, Inputs)>, Error> {
+        let known = || {
+            let next = after.next.read().unwrap_or_else(PoisonError::into_inner);
+            let mut fitting = next.iter();
+            fitting.find_map(|s| Some((s.clone(), s.prologue.run_on(table, memory)?)))
+        };
+        if let Some(found) = known() {
+            return Ok(Some(found));
+        }
+        let mut growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known() {
+            return Ok(Some(found));
+        }
+        let made = self.make(&mut growing, Some((after, table)), memory)?;
+        if let Some((special, _)) = &made {
+            insert(&after.next, special.clone());
+        }
+        Ok(made)
+    }
+
+    /// Specializes the program, or the region after a cut.
+    fn make(
+        &self,
+        growing: &mut Option<Cow<'static, Program>>,
+        after: Option<(&After, &Inputs)>,
+        memory: &Memory<'_>,
+    ) -> Result<Option<(Arc<Special>, Inputs)>, Error> {
         let program = growing.get_or_insert(Cow::Borrowed(self.program()?));
-        let specialized = specialize_growing(program, &memory, self.code);
+        let from = after.map(|(after, table)| (&after.rest, table));
+        let specialized = specialize_growing(program, from, memory, self.code);
         let specialized = match specialized.map_err(|e| Error::new(format!("`{}`: {e}", self.name)))? {
             Some(specialized) => specialized,
-            None => return Ok(Found::Replay),
+            None => return Ok(None),
         };
-        let special = Special::new(self.name.clone(), specialized, &self.description.params, &Meta)?;
-        let special = Arc::new(special);
+        let none = HashSet::new();
+        let varying = after.map_or(&none, |(after, _)| &after.varying);
+        let special = Special::new(self.name.clone(), specialized, &self.description.params, varying, &Meta)?;
         counters::specialized();
-        let table = special.prologue.run(&memory).ok_or_else(|| {
+        let before = after.map_or_else(Inputs::default, |(_, table)| table.clone());
+        let table = special.prologue.run_on(&before, memory).ok_or_else(|| {
             let text = "internal error, please report it: a specialization does not fit the call it was made for";
             Error::new(format!("`{}`: {text}", self.name))
         })?;
-        let mut specials = self.specials.write().unwrap_or_else(PoisonError::into_inner);
-        specials.insert(0, special.clone());
-        specials.truncate(MOST_SPECIALIZATIONS);
-        drop(specials);
-        drop(growing);
-        Ok(Found::Special(special, table))
+        Ok(Some((Arc::new(special), table)))
     }
 
     /// Calls the original function, which says in its own words what is wrong. Where it was never requested, and so

@@ -4,7 +4,7 @@ use super::counters;
 use crate::error::Error;
 use crate::exec::Meta;
 use cotangent_graph::program::Program;
-use cotangent_graph::specialize::{Host, Outcome, Specialized, specialize};
+use cotangent_graph::specialize::{Host, Inputs, Outcome, Specialized, Suspended, resume, specialize};
 use cotangent_raise::archive::Archive;
 use cotangent_raise::explore::extend;
 use std::borrow::Cow;
@@ -73,14 +73,20 @@ fn grow(program: Program, path: Vec<Option<i64>>, code: &'static [u8]) -> Result
     grown.recv().map_err(|_| gone())?.map_err(Error::new)
 }
 
-/// Specializes a program, which grows as far as that takes; `None` where the original function fails.
+/// Specializes a program, or the region after a cut, for what the call knows there. The program grows as far as that
+/// takes. `None` where the original function fails.
 pub(super) fn specialize_growing(
     program: &mut Cow<'static, Program>,
+    after: Option<(&Suspended, &Inputs)>,
     host: &dyn Host,
     code: &'static [u8],
 ) -> Result<Option<Specialized>, Error> {
     for _ in 0..MOST_STEPS {
-        let path = match specialize(program, host, &Meta).map_err(|e| Error::new(e.to_string()))? {
+        let outcome = match after {
+            None => specialize(program, host, &Meta),
+            Some((from, table)) => resume(program, from, table, host, &Meta),
+        };
+        let path = match outcome.map_err(|e| Error::new(e.to_string()))? {
             Outcome::Closed(specialized) => return Ok(Some(*specialized)),
             Outcome::Replay => return Ok(None),
             Outcome::Refused(reasons) => {

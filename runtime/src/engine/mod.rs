@@ -6,6 +6,7 @@
 
 mod backward;
 mod call;
+mod chain;
 mod code;
 mod compiled;
 mod counters;
@@ -18,6 +19,7 @@ mod operators;
 mod outputs;
 mod pass;
 mod request;
+mod rule;
 mod run;
 mod saved;
 mod special;

@@ -34,7 +34,7 @@ pub(super) enum Output {
 pub(super) struct Outputs {
     /// Each output of the graph that the image mentions as a tensor.
     pub(super) tensors: Vec<Output>,
-    /// Tensors that the forward makes for them.
+    /// Tensors that the forward makes for them, or earlier regions of the call did.
     pub(super) fresh: Vec<Value>,
     /// The views, from `starts`.
     pub(super) replay: Option<Graph>,
@@ -44,15 +44,19 @@ pub(super) struct Outputs {
 
 impl Outputs {
     /// Plans the first `count` outputs of a functional graph. `aliases` are those that view a tensor which the function
-    /// writes to: after the call they view its final value.
+    /// writes to: after the call they view its final value. `internal` inputs were made by earlier regions of the call.
     pub(super) fn plan(
         graph: &Graph,
         count: usize,
         aliases: &[Alias],
+        internal: &dyn Fn(usize) -> bool,
         oracle: &dyn ShapeOracle,
     ) -> Result<Self, ShapeError> {
         let definitions = graph.definitions();
-        let input_of = |v: Value| graph.inputs.iter().position(|i| i.value == v);
+        let input_of = |v: Value| {
+            let input = graph.inputs.iter().position(|i| i.value == v);
+            input.filter(|i| !internal(*i))
+        };
         let mut whole = graph.clone();
         // Each output as a view of what, and the input that this is.
         let mut targets: Vec<(Value, Value, Option<usize>)> = vec![];
@@ -153,7 +157,7 @@ mod tests {
     fn a_view_of_an_input_is_replayed_from_the_input() {
         let (mut g, y, view) = graph(true);
         g.outputs = vec![view, y];
-        let plan = Outputs::plan(&g, 2, &[], &NoOracle).unwrap();
+        let plan = Outputs::plan(&g, 2, &[], &|_| false, &NoOracle).unwrap();
         assert_eq!(plan.tensors, [Output::View(0), Output::Is(Root::Fresh(0))]);
         assert_eq!((plan.fresh, plan.starts), (vec![y], vec![Root::Input(0)]));
     }
@@ -162,11 +166,11 @@ mod tests {
     fn views_of_an_intermediate_are_replayed_only_if_several_escape() {
         let (mut g, y, view) = graph(false);
         g.outputs = vec![view, view];
-        let plan = Outputs::plan(&g, 2, &[], &NoOracle).unwrap();
+        let plan = Outputs::plan(&g, 2, &[], &|_| false, &NoOracle).unwrap();
         assert_eq!(plan.tensors, [Output::Is(Root::Fresh(0)); 2]);
         assert_eq!(plan.fresh, [view]);
         g.outputs = vec![view, y];
-        let plan = Outputs::plan(&g, 2, &[], &NoOracle).unwrap();
+        let plan = Outputs::plan(&g, 2, &[], &|_| false, &NoOracle).unwrap();
         assert_eq!(plan.tensors, [Output::View(0), Output::Is(Root::Fresh(0))]);
         assert_eq!((plan.fresh, plan.starts), (vec![y], vec![Root::Fresh(0)]));
     }
@@ -187,7 +191,7 @@ mod tests {
                 .collect(),
         };
         let aliases = [alias(0, &[]), alias(1, &["t"])];
-        let plan = Outputs::plan(&g, 2, &aliases, &NoOracle).unwrap();
+        let plan = Outputs::plan(&g, 2, &aliases, &|_| false, &NoOracle).unwrap();
         assert_eq!(plan.tensors, [Output::Is(Root::Input(0)), Output::View(0)]);
         assert_eq!((plan.fresh.len(), plan.starts), (0, vec![Root::Input(0)]));
     }

@@ -1,6 +1,7 @@
 //! One call of a differentiated function: what it saved, and its pullback.
 
 use super::backward::{Calls, Feed, Owner, Wish};
+use super::chain::Before;
 use super::code::{Datum, Operand};
 use super::derivative::Derivative;
 use super::mask::Mask;
@@ -21,20 +22,36 @@ pub(super) struct Pass {
     node_outputs: Vec<usize>,
     /// LibTorch's engine is going to release what was saved after the backward that comes next.
     last: AtomicBool,
+    /// What earlier regions of the call did.
+    before: Option<Before>,
 }
 
-const RELEASED: &str = "Trying to backward through the graph a second time (or directly access saved tensors after they \
+pub(super) const RELEASED: &str = "Trying to backward through the graph a second time (or directly access saved tensors after they \
      have already been freed). Saved intermediate values of the graph are freed when you call .backward() or \
      autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need \
      to access saved tensors after calling backward.";
 
 impl Pass {
-    pub(super) fn new(derivative: Arc<Derivative>, saved: Saved, node_outputs: Vec<usize>) -> Self {
+    pub(super) fn new(
+        derivative: Arc<Derivative>,
+        saved: Saved,
+        node_outputs: Vec<usize>,
+        before: Option<Before>,
+    ) -> Self {
         Self {
             derivative,
             saved: RwLock::new(Some(Arc::new(saved))),
             node_outputs,
             last: AtomicBool::new(false),
+            before,
+        }
+    }
+
+    /// How many values the call is differentiated for.
+    pub(super) fn active(&self) -> usize {
+        match &self.before {
+            None => self.derivative.active(),
+            Some(before) => before.roots.len(),
         }
     }
 
@@ -52,6 +69,19 @@ impl Pass {
     /// The cotangents of the active values that `needs` asks for; `None` where no path leads from one to a seeded
     /// output. Each seed has the type of its output.
     pub(super) fn pullback(
+        &self,
+        seeds: &[Option<Datum>],
+        needs: &Mask,
+        owner: Owner,
+    ) -> Result<Vec<Option<Datum>>, Error> {
+        match &self.before {
+            None => self.own(seeds, needs, owner).map_err(Error::new),
+            Some(before) => before.pullback(self, seeds, needs),
+        }
+    }
+
+    /// The cotangents of what this region is differentiated for.
+    pub(super) fn own(
         &self,
         seeds: &[Option<Datum>],
         needs: &Mask,
@@ -94,7 +124,7 @@ impl Pass {
             Err(shared) => {
                 // Another thread is reading it, for a backward of its own.
                 *self.saved.write().unwrap_or_else(PoisonError::into_inner) = Some(shared);
-                self.pullback(seeds, needs, owner)
+                self.own(seeds, needs, owner)
             }
         }
     }
@@ -107,6 +137,11 @@ impl Pass {
         needs: Mask,
         one: impl FnOnce() -> Result<Datum, Error>,
     ) -> Result<Vec<Option<Datum>>, Error> {
+        if let Some(before) = &self.before {
+            let mut seeds: Vec<Option<Datum>> = self.derivative.varies.iter().map(|_| None).collect();
+            seeds[output] = Some(one()?);
+            return before.pullback(&self, &seeds, &needs);
+        }
         if !self.derivative.varies[output] {
             return Ok(self.nothing());
         }
@@ -145,6 +180,13 @@ impl Pass {
     /// The same, with the results on LibTorch's record: they belong to a node whose backward is the derivative of this
     /// one.
     fn recorded(&self, parent: &Node, seeds: &[Option<Datum>], needs: &Mask) -> Result<Vec<Option<Handle>>, String> {
+        if self.before.is_some() {
+            return Err(format!(
+                "`{}` cannot be differentiated twice on the way that this call took: it reads a tensor's element, or calls \
+                 a function with a rule of its own",
+                self.derivative.name
+            ));
+        }
         let saved = self.saved()?;
         let mask = self.seeded(seeds);
         let mut results: Vec<Option<Handle>> = (0..self.derivative.active()).map(|_| None).collect();
@@ -200,7 +242,7 @@ impl Pass {
             .collect();
         if !attached.is_empty() {
             let label = label(&higher.name);
-            let pass = Arc::new(Self::new(higher, kept, node_outputs));
+            let pass = Arc::new(Self::new(higher, kept, node_outputs, None));
             // SAFETY: the results were made by the forward just now.
             unsafe { node::attach(pass, &label, Some(parent), &from, &attached)? };
         }
@@ -236,10 +278,14 @@ impl node::Backward for Pass {
         if let Some(node) = node {
             return self.recorded(node, &all, &needs);
         }
+        if let Some(before) = &self.before {
+            let results = before.pullback(self, &all, &needs).map_err(|e| e.to_string())?;
+            return Ok(results.into_iter().map(|r| r.and_then(Datum::into_tensor)).collect());
+        }
         // A function that saved nothing can run backward again, as LibTorch's own nodes can.
         let results = match self.last.load(Ordering::Relaxed) && !self.derivative.residuals.is_empty() {
             true => self.last_pullback(&all, &needs, Owner::Engine)?,
-            false => self.pullback(&all, &needs, Owner::Engine)?,
+            false => self.own(&all, &needs, Owner::Engine)?,
         };
         Ok(results.into_iter().map(|r| r.and_then(Datum::into_tensor)).collect())
     }
@@ -249,6 +295,9 @@ impl node::Backward for Pass {
     }
 
     fn release(&self) {
+        if let Some(before) = &self.before {
+            before.release();
+        }
         if !self.derivative.residuals.is_empty() {
             let saved = self.saved.write().unwrap_or_else(PoisonError::into_inner).take();
             drop(saved);

@@ -1,7 +1,7 @@
 //! Requests: how a function is found in the program's artifact.
 
 use super::function::{Description, Function};
-use crate::entry::Shim;
+use crate::entry::{Rule, Shim};
 use crate::error::Error;
 use crate::torch::facts;
 use cotangent_graph::artifact::decode;
@@ -75,19 +75,33 @@ fn find(description: Description, instance: &str, shim: Shim) -> &'static Functi
 struct Embedded {
     programs: HashMap<String, Program>,
     code: Vec<u8>,
+    addresses: HashMap<String, u64>,
 }
 
 /// The embedded artifact; `None`, or why it is unusable, if there is none.
 fn embedded() -> Result<&'static Embedded, Option<String>> {
     static EMBEDDED: LazyLock<Result<Embedded, Option<String>>> = LazyLock::new(|| {
         let bytes = facts::artifact().ok_or(None)?;
-        let Artifact { programs, code } = decode(bytes).map_err(|e| Some(e.to_string()))?;
+        let Artifact {
+            programs,
+            code,
+            symbols,
+        } = decode(bytes).map_err(|e| Some(e.to_string()))?;
+        let addresses = facts::addresses(symbols.len()).iter().copied();
         Ok(Embedded {
             programs: programs.into_iter().map(|p| (p.key.clone(), p)).collect(),
             code,
+            addresses: symbols.into_iter().zip(addresses).collect(),
         })
     });
     EMBEDDED.as_ref().map_err(Clone::clone)
+}
+
+/// The rule of that symbol.
+pub(super) fn rule(symbol: &str) -> Option<&'static Rule> {
+    let address = embedded().ok()?.addresses.get(symbol).copied().filter(|a| *a != 0)?;
+    // SAFETY: the pass lists symbols of constant rules only.
+    Some(unsafe { &*(address as *const Rule) })
 }
 
 fn program(key: &str, name: &str) -> Result<&'static Program, String> {
@@ -111,7 +125,7 @@ pub(super) fn keys() -> Option<Vec<&'static str>> {
 
 /// Every function of the artifact. One that was not requested yet has no original to fall back on.
 pub(super) fn all() -> Result<Vec<&'static Function>, Error> {
-    let Embedded { programs, code } = embedded().map_err(|e| {
+    let Embedded { programs, code, .. } = embedded().map_err(|e| {
         Error::new(e.unwrap_or_else(|| {
             "this program was built without the Cotangent pass: there is nothing to register; build it with \
              `cargo cotangent build`"

@@ -99,7 +99,7 @@ impl Run {
             });
         }
         let cotangents = pass.pullback(&seeds, &everything(pass), Owner::User);
-        numbers(&self.wrt, cotangents.map_err(Error::new)?)
+        numbers(&self.wrt, cotangents?)
     }
 
     /// One cotangent per differentiated leaf, for a seed of one on the first output leaf. `one` makes that seed, if it is
@@ -157,7 +157,7 @@ fn seed(number: Number) -> Option<Datum> {
 
 /// All active values.
 fn everything(pass: &Pass) -> Mask {
-    Mask::of((0..pass.derivative().active()).map(|_| true))
+    Mask::of((0..pass.active()).map(|_| true))
 }
 
 /// What differentiated leaves get where no path leads from one to a seeded output.
@@ -187,7 +187,7 @@ fn numbers(wrt: &[(LeafKind, Vec<usize>)], mut cotangents: Vec<Option<Datum>>) -
 }
 
 /// Two cotangents of one value.
-fn add(a: Datum, b: Datum) -> Result<Datum, Error> {
+pub(super) fn add(a: Datum, b: Datum) -> Result<Datum, Error> {
     match (a, b) {
         (Datum::Tensor(a), Datum::Tensor(b)) => {
             let sum = tch::no_grad(|| a.into_tensor().f_add(&b.into_tensor()))?;

@@ -9,14 +9,15 @@ use super::outputs::Outputs;
 use crate::differentiable::Leaf;
 use crate::error::Error;
 use cotangent_graph::canonicalize::canonicalize;
-use cotangent_graph::differentiate::ShapeOracle;
-use cotangent_graph::functionalize::functionalize;
+use cotangent_graph::differentiate::{ShapeOracle, varied};
+use cotangent_graph::functionalize::{Effects, functionalize};
 use cotangent_graph::ir::{Graph, Type, Value};
 use cotangent_graph::simplify;
 use cotangent_graph::specialize::{
-    ClosedBase, ClosedDatum, ClosedImage, InputInfo, Inputs, Pointer, Prologue, Specialized,
+    Action, ClosedBase, ClosedDatum, ClosedImage, Cut, InputInfo, Inputs, Passed, Pointer, Prologue, Slot, Specialized,
+    Suspended,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Which outputs take a cotangent, and from whom.
@@ -51,6 +52,8 @@ pub(super) struct Special {
     pub(super) places: Vec<(Lies, usize)>,
     /// How many tensors the image mentions.
     pub(super) tensors: usize,
+    /// What follows, if this is not the function's last region.
+    pub(super) after: Option<After>,
     graph: Graph,
     /// What a forward makes: fresh outputs, final values, then floats of the image.
     make: Vec<Value>,
@@ -59,12 +62,28 @@ pub(super) struct Special {
     derivatives: RwLock<HashMap<(Path, Mask), Arc<Derivative>>>,
 }
 
+/// The way on from a region that is not the last.
+pub(super) struct After {
+    /// For each output, its slot. These outputs come first among what the forward makes; final values follow.
+    pub(super) outputs: Vec<Slot>,
+    /// Outputs that are another handle to an input that the region writes to.
+    pub(super) same: Vec<(usize, usize)>,
+    pub(super) action: Action,
+    pub(super) rest: Suspended,
+    /// Slots whose values may vary with the arguments asked for.
+    pub(super) varying: HashSet<Slot>,
+    /// The regions that followed so far, most recently made first.
+    pub(super) next: RwLock<Vec<Arc<Special>>>,
+}
+
 impl Special {
-    /// Prepares a specialized function; `params` are those of its description.
+    /// Prepares a specialized function, or a region of one; `params` are those of its description, `varying` are the
+    /// slots that may vary by what earlier regions did.
     pub(super) fn new(
         name: Arc<str>,
         mut specialized: Specialized,
         params: &[Param],
+        varying: &HashSet<Slot>,
         oracle: &dyn ShapeOracle,
     ) -> Result<Self, Error> {
         let fail = |text: String| Error::new(format!("`{name}`: {text}"));
@@ -80,7 +99,8 @@ impl Special {
         }
         let is =
             |i: &InputInfo, flag: fn(&Param) -> bool| i.place.and_then(|p| params.get(p.argument)).is_some_and(flag);
-        let wrt = specialized.inputs.iter().filter(|i| is(i, |p| p.wrt));
+        let wrt = specialized.inputs.iter();
+        let wrt = wrt.filter(|i| is(i, |p| p.wrt) || varying.contains(&i.slot));
         let wrt: Vec<Value> = wrt.map(|i| i.value).collect();
         let effects = functionalize(&mut specialized, &wrt, oracle).map_err(|e| fail(e.to_string()))?;
         let Specialized {
@@ -88,6 +108,7 @@ impl Special {
             inputs,
             prologue,
             image,
+            cut,
             ..
         } = specialized;
         canonicalize(&mut graph, oracle).map_err(|(e, _)| fail(e.to_string()))?;
@@ -99,9 +120,13 @@ impl Special {
             .iter()
             .map(|w| (w.input, graph.outputs[w.output]))
             .collect();
+        if let Some(cut) = cut {
+            return Self::region(name, graph, inputs, prologue, (effects, finals), *cut, &wrt, varying);
+        }
         graph.outputs.truncate(graph.outputs.len() - finals.len());
 
-        let outputs = Outputs::plan(&graph, tensors, &effects.aliases, oracle).map_err(|e| fail(e.to_string()))?;
+        let internal = |i: usize| inputs[i].internal;
+        let outputs = Outputs::plan(&graph, tensors, &effects.aliases, &internal, oracle).map_err(|e| fail(e.to_string()))?;
         let replay = outputs.replay.as_ref().map(Code::compile_views).transpose()?;
         let floats = graph.outputs[tensors..].iter().copied();
         let make = outputs.fresh.iter().copied();
@@ -122,10 +147,82 @@ impl Special {
             replay,
             places,
             tensors,
+            after: None,
             make,
             direct,
             attached,
             derivatives: RwLock::default(),
+            inputs,
+            graph,
+            name,
+        })
+    }
+
+    /// A region that is not the last: it makes what the next ones read, and writes what it has written to.
+    #[expect(clippy::too_many_arguments, reason = "the parts of what was specialized")]
+    fn region(
+        name: Arc<str>,
+        graph: Graph,
+        inputs: Vec<InputInfo>,
+        prologue: Prologue,
+        (effects, finals): (Effects, Vec<(usize, Value)>),
+        cut: Cut,
+        wrt: &[Value],
+        varying: &HashSet<Slot>,
+    ) -> Result<Self, Error> {
+        let mut same = vec![];
+        for alias in &effects.aliases {
+            if !alias.steps.is_empty() {
+                return Err(Error::new(format!(
+                    "`{name}`: it writes to an argument of which it holds a view, before it reads a tensor's element or \
+                     calls a function with a rule of its own; take the view after that, or a `copy()`"
+                )));
+            }
+            same.push((alias.output, alias.input));
+        }
+        let varied = varied(&graph, wrt);
+        let written = finals.iter().map(|(i, _)| inputs[*i].slot);
+        let slots: Vec<Slot> = cut.outputs.iter().copied().chain(written).collect();
+        let mut varying = varying.clone();
+        varying.extend(wrt.iter().filter_map(|v| slot(&inputs, *v)));
+        varying.extend(
+            slots
+                .iter()
+                .zip(&graph.outputs)
+                .filter(|(_, v)| varied[v.index()])
+                .map(|(s, _)| *s),
+        );
+        if let Action::Rule(call) = &cut.action {
+            let varies = |p: &Passed| match p {
+                Passed::Tensor { slot, wrt: true, .. } | Passed::Float { slot: Some(slot), wrt: true, .. } => {
+                    varying.contains(slot)
+                }
+                _ => false,
+            };
+            if call.arguments.iter().any(varies) {
+                varying.extend(call.results.iter().map(|r| r.slot));
+            }
+        }
+        Ok(Self {
+            finals: finals.iter().map(|(i, _)| *i).collect(),
+            outputs: Outputs::default(),
+            replay: None,
+            places: vec![],
+            tensors: 0,
+            after: Some(After {
+                outputs: cut.outputs,
+                same,
+                action: cut.action,
+                rest: cut.rest,
+                varying,
+                next: RwLock::default(),
+            }),
+            make: graph.outputs.clone(),
+            direct: graph.outputs.clone(),
+            attached: graph.outputs.clone(),
+            image: ClosedImage::default(),
+            derivatives: RwLock::default(),
+            prologue,
             inputs,
             graph,
             name,
@@ -225,6 +322,10 @@ impl Special {
         }
         matched
     }
+}
+
+fn slot(inputs: &[InputInfo], v: Value) -> Option<Slot> {
+    inputs.iter().find(|i| i.value == v).map(|i| i.slot)
 }
 
 /// The address that a pointer is in one call.

@@ -5,11 +5,12 @@
 //! * `cotangent_custom_vjp(rule, args, out)`, called by every function that has a rule. `rule` is the address of a
 //!   constant [`Rule`], whose first two fields are its description (address and length of JSON text, as in a request);
 //!   `args` is an array of addresses of the argument values, `out` the place of the result. Natively it runs
-//!   `rule.primal(args, out)`. The evaluator does not enter it: it makes one opaque node, whose inputs are the leaves
-//!   of the arguments and whose outputs are the tensors and floats at `out`. At run time the engine rebuilds `args` and
-//!   a place for the result, calls [`Rule::run`], and keeps the [`Ran`]; [`Ran::pullback`] turns seeds (one per output
-//!   leaf) into cotangents (one per leaf of the parameters with `"wrt":true`). Which arguments it can rebuild from
-//!   leaves follows from `params[i].ty` in the description: `& Tensor`, `Tensor`, `f64`, `f32` and integers are enough.
+//!   `rule.primal(args, out)`. The evaluator does not enter it: a region ends there. It asks the rule's layout function
+//!   what the result is made of, which calls `cotangent_leaf(kind, place)` for each tensor and float. At run time the
+//!   engine finds the rule by its symbol, rebuilds `args` and a place for the result, calls [`Rule::run`], and keeps the
+//!   [`Ran`]; [`Ran::pullback`] turns seeds (one per output leaf) into cotangents (one per leaf of the parameters with
+//!   `"wrt":true`). Which arguments it can rebuild follows from `params[i].ty` in the description: `& Tensor`, `Tensor`,
+//!   `f64`, `f32`, integers and `bool`.
 //! * `cotangent_custom_jvp(rule, args, out)`, called by every function that has a tangent rule only ([`TangentRule`]).
 //!   Natively it runs the function's body.
 //! * `cotangent_inactive()`, first in a function: what the function returns and writes is constant. Its tensor ops have
@@ -19,9 +20,10 @@
 
 use super::program::rules::{self, Backward};
 use super::shim::{Arguments, Callable, Shim, shim_of};
-use crate::differentiable::{Differentiable, Leaf, Leaves, Number, Source};
+use crate::differentiable::{Differentiable, Leaf, Leaves, Number};
 use crate::kernel::{Addresses, KernelRule};
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::alloc::Layout;
+use std::mem::{ManuallyDrop, MaybeUninit, offset_of};
 
 /// A derivative that a user wrote.
 #[repr(C)]
@@ -34,7 +36,22 @@ pub struct Rule {
     outputs: unsafe fn(out: *const (), leaves: &mut Leaves),
     /// What kernels call.
     kernel: KernelRule,
+    #[expect(dead_code, reason = "the pass reads it")]
+    layout: unsafe extern "C-unwind" fn(out: *const ()),
+    size: usize,
+    align: usize,
+    /// By this the pass knows a rule.
+    #[expect(dead_code, reason = "the pass reads it")]
+    marker: Marker,
 }
+
+// The pass knows these places.
+const _: () = assert!(offset_of!(Rule, description_len) == 8 && offset_of!(Rule, layout) == 64);
+
+// SAFETY: a rule is constant.
+unsafe impl Sync for Rule {}
+
+type Marker = extern "C-unwind" fn(rule: *const Rule, args: *const *const (), out: *mut ());
 
 /// A rule's forward half that was run.
 pub struct Ran(Box<dyn Backward>);
@@ -59,6 +76,12 @@ impl Rule {
     pub unsafe fn run(&self, args: *const *const (), out: *mut ()) -> Ran {
         // SAFETY: as the caller promises.
         Ran(unsafe { (self.forward)(args, out) })
+    }
+
+    /// Size and alignment of a result.
+    pub fn result(&self) -> Layout {
+        // SAFETY: they are those of a type.
+        unsafe { Layout::from_size_align_unchecked(self.size, self.align) }
     }
 
     /// The leaves of a result.
@@ -106,6 +129,10 @@ where
         forward: rules::forward::<A, R, S, C, F, B>,
         outputs: rules::outputs::<R>,
         kernel: KernelRule::reverse_mode::<A, R, S, C, F, B, L>(forward, backward, reach),
+        layout: rules::layout::<R>,
+        size: size_of::<R>(),
+        align: align_of::<R>(),
+        marker: cotangent_custom_vjp,
     }
 }
 
@@ -186,6 +213,11 @@ extern "C-unwind" fn cotangent_custom_vjp(rule: *const Rule, args: *const *const
     // SAFETY: `call_with_rule` passes a rule with arguments of its function.
     unsafe { ((*rule).primal)(args, out) };
 }
+
+/// The marker of a leaf of a result.
+#[inline(never)]
+#[unsafe(no_mangle)]
+extern "C" fn cotangent_leaf(_kind: i32, _place: *const ()) {}
 
 /// Marks a function as constant for the derivative.
 #[inline(always)]

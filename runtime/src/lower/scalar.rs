@@ -68,6 +68,7 @@ impl Emitter<'_> {
                 let (a, b) = (self.operand(&operands[1], &ty), self.operand(&operands[2], &ty));
                 format!("{r} = select i1 {condition}, {to} {a}, {to} {b}")
             }
+            ("call", [a]) if word == "stop_gradient" => format!("{r} = bitcast {to} {a} to {to}"),
             ("call", args) => {
                 let typed: Vec<String> = args.iter().map(|a| format!("{of} {a}")).collect();
                 let word = word.strip_prefix("llvm.").unwrap_or(word);

@@ -36,6 +36,7 @@ unsafe extern "C" {
     fn cotangent_write(into: Raw, from: Raw, recorded: bool) -> *mut c_char;
     fn cotangent_artifact(length: *mut usize) -> *const u8;
     fn cotangent_kernel_table(length: *mut usize) -> *const Kernel;
+    fn cotangent_addresses() -> *const u64;
 }
 
 /// Everything specialization wants to know; `None` for the undefined tensor.
@@ -197,6 +198,18 @@ pub(crate) fn kernels() -> Option<&'static [Kernel]> {
     unsafe {
         let table = cotangent_kernel_table(&mut length);
         (!table.is_null()).then(|| std::slice::from_raw_parts(table, length))
+    }
+}
+
+/// The addresses of `count` symbols that the pass linked into this program.
+pub(crate) fn addresses(count: usize) -> &'static [u64] {
+    // SAFETY: the table has an entry for each symbol that the artifact lists.
+    unsafe {
+        let start = cotangent_addresses();
+        match start.is_null() {
+            true => &[],
+            false => std::slice::from_raw_parts(start, count),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ mod rule;
 mod sweep;
 
 pub use rule::Vjp;
-pub use sweep::{Joint, vjp};
+pub use sweep::{Joint, varied, vjp};
 
 use crate::ir::{Arg, Graph, Loc, TensorType, Type, Value};
 use crate::ops::{Infer, Op, Results, ShapeError};

@@ -63,7 +63,7 @@ pub fn vjp(
 }
 
 /// Which values vary with the inputs asked for: forward reachability through ops that pass a derivative on.
-fn varied(graph: &Graph, wrt: &[Value]) -> Vec<bool> {
+pub fn varied(graph: &Graph, wrt: &[Value]) -> Vec<bool> {
     let mut varied = vec![false; graph.value_count()];
     for v in wrt {
         varied[v.index()] = carries(graph.ty(*v));

@@ -302,6 +302,7 @@ fn rewritten(machine: &Machine, inputs: &[(Value, Place)]) -> (Graph, Effects) {
             crate::ir::TensorType::new(Kind::F64, place.shape.clone()),
             slot as u64,
         )),
+        internal: false,
     };
     let mut specialized = Specialized {
         leaf: 0,
@@ -310,6 +311,7 @@ fn rewritten(machine: &Machine, inputs: &[(Value, Place)]) -> (Graph, Effects) {
         prologue: Prologue::default(),
         image: ClosedImage::default(),
         constants: vec![],
+        cut: None,
     };
     let effects = functionalize(&mut specialized, &[], &NoOracle).unwrap_or_else(|e| panic!("{e}\n{}", machine.graph));
     verify(&specialized.graph, Stage::Functional).unwrap_or_else(|e| panic!("{e}\n{}", specialized.graph));

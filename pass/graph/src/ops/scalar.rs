@@ -15,6 +15,10 @@ use super::{Facts, OpDef, Param, ParamKind, Results};
 /// * `host.arg` gives the address of an argument of the function, `host.load` reads memory at pointer plus offset,
 ///   `host.tensor` is the tensor of a C handle.
 /// * `list.len` and `list.get` take apart the result of an op that gives a list.
+/// * `rule.call` calls a function with a derivative of its own: symbol of the rule; how each parameter is passed; the
+///   tensors, integers and floats among the arguments, in order; which parameters are differentiated for; what the
+///   result is made of. It gives a list of tensors and floats (see `specialize`).
+/// * `release` says that nothing will read a tensor or list of tensors any more.
 /// * `tape.vjp` is the derivative of an opaque op through the tape that the op left: the tape, then the cotangents.
 const OPS: &[(&str, &[&str])] = &[
     ("scalar.add", &["a", "b"]),
@@ -54,6 +58,11 @@ const OPS: &[(&str, &[&str])] = &[
     ("host.tensor", &["handle"]),
     ("list.len", &["list"]),
     ("list.get", &["list", "index"]),
+    (
+        "rule.call",
+        &["rule", "parameters", "tensors", "integers", "floats", "wrt", "results"],
+    ),
+    ("release", &["value"]),
     ("tape.vjp", &["tape", "cotangents"]),
 ];
 
@@ -70,10 +79,10 @@ pub(super) fn table() -> Vec<OpDef> {
                     kind: ParamKind::Any,
                 })
                 .collect(),
-            results: if *name == "tape.vjp" {
-                Results::List
-            } else {
-                Results::Count(1)
+            results: match *name {
+                "tape.vjp" | "rule.call" => Results::List,
+                "release" => Results::Count(0),
+                _ => Results::Count(1),
             },
             facts: Facts::default(),
             own: None,

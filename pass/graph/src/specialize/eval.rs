@@ -1,11 +1,12 @@
 //! The evaluator: runs a program's leaves on the facts of one call and writes the closed graph.
 
+use super::cut::Want;
 use super::host::Host;
 use super::nodes::{Nodes, Scalar};
 use super::outcome::{InputInfo, Outcome, SpecializeError, Specialized};
 use super::prologue::Prologue;
 use crate::differentiate::ShapeOracle;
-use crate::ir::{Arg, Graph, Inst, Kind, Loc, Type, Value};
+use crate::ir::{Arg, Graph, Inst, Kind, Loc, TensorType, Type, Value};
 use crate::program::{Program, Refusal, Tree};
 use crate::scalar::{Function, Number, ScalarType};
 use std::collections::HashMap;
@@ -18,6 +19,8 @@ pub(super) enum Stop {
     /// The tree ends here.
     Refused(Vec<Refusal>),
     Grow(Vec<Option<i64>>),
+    /// Only running can tell how to go on.
+    Cut(Want),
     /// Cotangent cannot go on.
     Error(SpecializeError),
 }
@@ -33,6 +36,10 @@ pub(super) enum Known {
     Undefined,
     /// A list of tensors.
     List(Vec<Value>),
+    /// What a rule's call gave.
+    Items(Vec<Known>),
+    /// A tensor that nothing reads any more, with its device.
+    Gone(TensorType, i32),
 }
 
 /// The state of one specialization.
@@ -54,6 +61,8 @@ pub(super) struct Closer<'a> {
     pub(super) devices: HashMap<Value, i32>,
     /// Arguments with floats that an op takes as a constant.
     pub(super) constants: Vec<usize>,
+    /// The decisions so far.
+    pub(super) path: Vec<Option<i64>>,
     /// Place of the instruction at work.
     pub(super) loc: Option<Loc>,
 }
@@ -61,8 +70,7 @@ pub(super) struct Closer<'a> {
 /// Closes a program for calls like this one.
 ///
 /// # Errors
-/// If an integer, a decision or a shape depends on the contents of a tensor, or the function reads what Cotangent
-/// cannot follow.
+/// If a shape depends on the contents of a tensor, or the function reads what Cotangent cannot follow.
 pub fn specialize(program: &Program, host: &dyn Host, oracle: &dyn ShapeOracle) -> Result<Outcome, SpecializeError> {
     let closer = Closer {
         host,
@@ -77,27 +85,37 @@ pub fn specialize(program: &Program, host: &dyn Host, oracle: &dyn ShapeOracle) 
         env: HashMap::new(),
         devices: HashMap::new(),
         constants: vec![],
+        path: vec![],
         loc: None,
     };
-    match closer.close(program) {
+    outcome(closer.close(program))
+}
+
+/// What became of a specialization.
+pub(super) fn outcome(closed: Result<Specialized, Stop>) -> Result<Outcome, SpecializeError> {
+    match closed {
         Ok(done) => Ok(Outcome::Closed(Box::new(done))),
         Err(Stop::Replay) => Ok(Outcome::Replay),
         Err(Stop::Refused(why)) => Ok(Outcome::Refused(why)),
         Err(Stop::Grow(path)) => Ok(Outcome::Grow(path)),
         Err(Stop::Error(e)) => Err(e),
+        Err(Stop::Cut(want)) => Err(SpecializeError {
+            message: format!("internal error, please report it: {want:?} outside of a region"),
+            at: None,
+        }),
     }
 }
 
 impl Closer<'_> {
-    fn close(mut self, program: &Program) -> Result<Specialized, Stop> {
-        let mut tree = &program.tree;
-        let mut path = vec![];
+    /// Goes down the tree from where the path so far leads, up to a leaf or to where the region ends.
+    pub(super) fn close(mut self, program: &Program) -> Result<Specialized, Stop> {
+        let mut tree = follow(&program.tree, &self.path);
         let leaf = loop {
             match tree {
                 Tree::Leaf(i) => break *i,
                 Tree::Replay => return Err(Stop::Replay),
                 Tree::Refused(why) => return Err(Stop::Refused(why.clone())),
-                Tree::Grow => return Err(Stop::Grow(path)),
+                Tree::Grow => return Err(Stop::Grow(self.path)),
                 Tree::Branch {
                     leaf,
                     on,
@@ -106,21 +124,30 @@ impl Closer<'_> {
                     otherwise,
                 } => {
                     let open = &program.leaves[*leaf].graph;
-                    self.run(open, Some(*on))?;
+                    if let Some((want, at)) = self.run(open, Some(*on))? {
+                        return self.suspend(want, at, open);
+                    }
                     let decision = self.scalar(*on, open)?;
-                    let decision = self.fix(decision)?;
+                    let decision = match self.fix(decision) {
+                        Err(Stop::Cut(want)) => {
+                            let at = open.insts.iter().find(|i| i.results.contains(on));
+                            let at = at.expect("a decision is on a value of the graph");
+                            return self.suspend(want, at, open);
+                        }
+                        decision => decision?,
+                    };
                     let taken = |value: &i64| Number::new(*value as u64, decision.ty) == decision;
                     tree = match arms.iter().find(|(v, _)| taken(v)) {
                         Some((v, arm)) => {
-                            path.push(Some(*v));
+                            self.path.push(Some(*v));
                             arm
                         }
                         None if *exact => {
-                            path.push(Some(decision.as_int()));
+                            self.path.push(Some(decision.as_int()));
                             &Tree::Grow
                         }
                         None => {
-                            path.push(None);
+                            self.path.push(None);
                             otherwise
                         }
                     };
@@ -128,7 +155,9 @@ impl Closer<'_> {
             }
         };
         let open = &program.leaves[leaf].graph;
-        self.run(open, None)?;
+        if let Some((want, at)) = self.run(open, None)? {
+            return self.suspend(want, at, open);
+        }
         self.loc = None;
         for v in &open.outputs {
             match self.env.get(v) {
@@ -145,26 +174,49 @@ impl Closer<'_> {
             prologue: self.prologue,
             image,
             constants: self.constants,
+            cut: None,
         })
     }
 
-    /// Runs the instructions that did not run yet: up to the definition of `until`, or all.
-    fn run(&mut self, open: &Graph, until: Option<Value>) -> Result<(), Stop> {
+    /// Runs the instructions that did not run yet: up to the definition of `until`, or all. Stops at one at which the
+    /// region ends.
+    fn run<'g>(&mut self, open: &'g Graph, until: Option<Value>) -> Result<Option<(Want, &'g Inst)>, Stop> {
         for inst in &open.insts {
             if until.is_some_and(|v| self.env.contains_key(&v)) {
                 break;
+            }
+            if inst.op.name == "release" {
+                self.release(&inst.args[0]);
+                continue;
             }
             // Leaves below a branch share what stands above it, under the same value numbers.
             if inst.results.iter().all(|r| self.env.contains_key(r)) {
                 continue;
             }
             self.loc.clone_from(&inst.loc);
-            let known = self.step(inst, open)?;
+            let known = match self.step(inst, open) {
+                Err(Stop::Cut(want)) => return Ok(Some((want, inst))),
+                known => known?,
+            };
             for (r, k) in inst.results.iter().zip(known) {
                 self.env.insert(*r, k);
             }
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Nothing reads the value any more, but for its sizes.
+    fn release(&mut self, arg: &Arg) {
+        let Arg::Value(v) = arg else { return };
+        let gone = match self.env.get(v) {
+            Some(Known::Tensor(t)) if !self.inputs.iter().any(|i| i.value == *t && !i.internal) => Known::Gone(
+                self.graph.tensor(*t).clone(),
+                self.devices.get(t).copied().unwrap_or(-1),
+            ),
+            Some(Known::List(_) | Known::Items(_)) => Known::List(vec![]),
+            _ => return,
+        };
+        self.env.insert(*v, gone);
     }
 
     fn step(&mut self, inst: &Inst, open: &Graph) -> Result<Vec<Known>, Stop> {
@@ -200,9 +252,25 @@ impl Closer<'_> {
                 Known::Scalar(Scalar::Constant(Number::int(n as i64)))
             }
             "list.get" => {
-                let list = self.list(&args[0])?;
-                let i = usize::try_from(self.int(&args[1], open)?).ok();
-                Known::Tensor(*i.and_then(|i| list.get(i)).ok_or(Stop::Replay)?)
+                let i = usize::try_from(self.int(&args[1], open)?).map_err(|_| Stop::Replay)?;
+                match &args[0] {
+                    Arg::Value(v) if matches!(self.env.get(v), Some(Known::Items(_))) => {
+                        let Some(Known::Items(items)) = self.env.get(v) else {
+                            unreachable!("just looked up")
+                        };
+                        items.get(i).cloned().ok_or(Stop::Replay)?
+                    }
+                    list => Known::Tensor(*self.list(list)?.get(i).ok_or(Stop::Replay)?),
+                }
+            }
+            "rule.call" => {
+                // What is passed as it is must be known before.
+                if let Arg::Ints(integers) = &args[3] {
+                    for i in integers {
+                        self.int(i, open)?;
+                    }
+                }
+                return Err(Stop::Cut(Want::Rule));
             }
             "shallow_clone" => Known::Tensor(self.tensor(&args[0])?),
             _ if op.is_libtorch() => return self.tensor_op(inst, open),
@@ -310,4 +378,18 @@ impl Closer<'_> {
             at: self.loc.clone(),
         })
     }
+}
+
+/// The part of a tree that a path leads to.
+fn follow<'t>(mut tree: &'t Tree, path: &[Option<i64>]) -> &'t Tree {
+    for choice in path {
+        let Tree::Branch { arms, otherwise, .. } = tree else {
+            return tree;
+        };
+        tree = match choice {
+            None => otherwise,
+            Some(value) => arms.iter().find(|(v, _)| v == value).map_or(&Tree::Grow, |(_, t)| t),
+        };
+    }
+    tree
 }

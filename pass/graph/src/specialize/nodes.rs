@@ -33,7 +33,7 @@ impl Scalar {
 }
 
 /// A scalar that differs from call to call.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
     pub(super) recipe: Recipe,
     /// Its value in this call.
@@ -64,10 +64,12 @@ impl Node {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Recipe {
     /// An argument's address.
     Argument,
+    /// What an earlier region of the call gave.
+    Given,
     /// Memory at a node plus an offset.
     Load(usize, i64),
     /// A function of other scalars, with the op and its leading string for the closed graph.
@@ -80,7 +82,7 @@ pub(super) enum Recipe {
 }
 
 /// The nodes of one specialization.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Nodes(pub(super) Vec<Node>);
 
 impl Nodes {

@@ -1,6 +1,7 @@
 //! What specialization gives.
 
 use super::host::TensorFacts;
+use super::cut::Cut;
 use super::prologue::{Prologue, Slot};
 use crate::ir::{Graph, Loc, Value};
 use crate::program::{Allocation, Refusal};
@@ -36,6 +37,9 @@ pub struct Specialized {
     pub image: ClosedImage,
     /// Arguments of the function with floats that an op takes as a constant: there is no derivative for them.
     pub constants: Vec<usize>,
+    /// Where this is not the function's last region: what comes between it and the next. Its outputs are then what the
+    /// next regions read, tensors first, and its image is empty.
+    pub cut: Option<Box<Cut>>,
 }
 
 /// An input of a closed graph.
@@ -50,6 +54,8 @@ pub struct InputInfo {
     /// Facts about a tensor as this call saw it; `None` for floats. Only kind, shape, device and definedness are
     /// checked again by the prologue as it stands (see `functionalize` for the others).
     pub facts: Option<TensorFacts>,
+    /// Was it made by an earlier region of the call?
+    pub internal: bool,
 }
 
 /// Where an input was read.

@@ -124,7 +124,13 @@ impl Inputs {
 impl Prologue {
     /// Reads what a specialization needs; `None` if it does not hold for this call. Allocates the result only.
     pub fn run(&self, host: &dyn Host) -> Option<Inputs> {
-        let mut table = vec![0u64; self.slots];
+        self.run_on(&Inputs::default(), host)
+    }
+
+    /// The same for a later region: `before` is what the call knows so far.
+    pub fn run_on(&self, before: &Inputs, host: &dyn Host) -> Option<Inputs> {
+        let mut table = vec![0u64; self.slots.max(before.0.len())];
+        table[..before.0.len()].copy_from_slice(&before.0);
         for step in &self.steps {
             match step {
                 Step::Argument { index, slot } => table[*slot as usize] = host.argument(*index),

@@ -1,5 +1,6 @@
 //! What the function reads from tensors of the running program, and facts about tensors.
 
+use super::cut::Want;
 use super::eval::{Closer, Known, Stop};
 use super::host::TensorFacts;
 use super::nodes::Scalar;
@@ -37,7 +38,7 @@ impl Closer<'_> {
                     device,
                 });
                 let place = self.place(id);
-                let value = self.add_input(Type::Tensor(Some(ty)), slot, place, Some(facts));
+                let value = self.add_input(Type::Tensor(Some(ty)), slot, place, Some(facts), false);
                 self.devices.insert(value, device);
                 Known::Tensor(value)
             }
@@ -53,9 +54,11 @@ impl Closer<'_> {
         slot: Slot,
         place: Option<Place>,
         facts: Option<TensorFacts>,
+        internal: bool,
     ) -> Value {
         let name = match place {
             Some(p) => format!("arg{}", p.argument),
+            None if internal => format!("made{slot}"),
             None => format!("host{slot}"),
         };
         let value = self.graph.input(name, ty);
@@ -64,6 +67,7 @@ impl Closer<'_> {
             slot,
             place,
             facts,
+            internal,
         });
         value
     }
@@ -75,22 +79,32 @@ impl Closer<'_> {
             _ => None,
         };
         if name == "defined" {
-            return Ok(i64::from(matches!(known, Some(Known::Tensor(_)))));
+            return Ok(i64::from(matches!(known, Some(Known::Tensor(_) | Known::Gone(..)))));
         }
-        let t = self.tensor(&args[0])?;
-        let ty = self.graph.tensor(t).clone();
+        let (ty, device) = match known {
+            // Sizes may be read after the tensor is gone.
+            Some(Known::Gone(ty, device)) if name != "requires_grad" => (ty, device),
+            _ => {
+                let t = self.tensor(&args[0])?;
+                let device = self.devices.get(&t).copied().unwrap_or(-1);
+                (self.graph.tensor(t).clone(), device)
+            }
+        };
         Ok(match name {
             "dim" => ty.rank() as i64,
             "numel" => ty.numel(),
             "kind" => ty.kind as i64,
-            "device" => i64::from(self.devices.get(&t).copied().unwrap_or(-1)),
+            "device" => i64::from(device),
             "size" => {
                 let dim = self.int(&args[1], open)?;
                 let dim = if dim < 0 { dim + ty.rank() as i64 } else { dim };
                 let dim = usize::try_from(dim).map_err(|_| Stop::Replay)?;
                 *ty.shape.get(dim).ok_or(Stop::Replay)?
             }
-            _ => i64::from(self.requires_grad(t)?),
+            _ => {
+                let t = self.tensor(&args[0])?;
+                i64::from(self.requires_grad(t)?)
+            }
         })
     }
 
@@ -104,17 +118,17 @@ impl Closer<'_> {
         Ok(expect)
     }
 
-    /// A number read from a tensor: a float of the closed graph, constant for what follows.
+    /// A number read from a tensor: a float of the closed graph, constant for what follows. An integer is something that
+    /// the graph depends on, so that the region ends here.
     pub(super) fn item(&mut self, arg: &Arg, ty: &Type) -> Result<Known, Stop> {
-        let Some(ty @ ScalarType::Float(width)) = ScalarType::of(ty) else {
-            return Err(self.error(
-                "reads a tensor's element as an integer, on which the graph would depend; read it before the call and pass the integer",
-            ));
-        };
         let t = self.tensor(arg)?;
         if self.graph.tensor(t).numel() != 1 {
             return Err(Stop::Replay);
         }
+        let ty = ScalarType::of(ty).ok_or_else(|| self.error("reads an integer of more than 64 bits from a tensor"))?;
+        let ScalarType::Float(width) = ty else {
+            return Err(Stop::Cut(Want::Element(t, ty)));
+        };
         let (loc, tensor) = (self.loc.clone(), self.graph.ty(t).clone());
         let detached = self
             .graph

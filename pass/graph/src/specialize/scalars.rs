@@ -4,6 +4,7 @@
 //! value, the closed graph holds for any; where it is needed (a shape, a decision), it is *fixed*: the prologue
 //! checks it from then on.
 
+use super::cut::Want;
 use super::eval::{Closer, Stop};
 use super::nodes::{Node, Recipe, Scalar};
 use super::outcome::{Place, Pointer};
@@ -171,9 +172,7 @@ impl Closer<'_> {
 
     fn compute_in_graph(&mut self, op: Op, args: &[Arg], x: &[Scalar], ty: ScalarType) -> Computed {
         let ScalarType::Float(width) = ty else {
-            return Err(self.error(
-                "an integer or a decision depends on the contents of a tensor; compute it outside the function and pass it in",
-            ));
+            return Err(Stop::Cut(Want::Numbers));
         };
         let mut operands: Vec<Arg> = args.iter().filter(|a| matches!(a, Arg::Str(_))).cloned().collect();
         for s in x {
@@ -209,9 +208,7 @@ impl Closer<'_> {
                 self.prologue.push(Step::Expect { slot, bits });
                 Ok(number)
             }
-            Scalar::Graph(..) => Err(self.error(
-                "an integer or a decision depends on the contents of a tensor; compute it outside the function and pass it in",
-            )),
+            Scalar::Graph(..) => Err(Stop::Cut(Want::Numbers)),
         }
     }
 
@@ -306,7 +303,7 @@ impl Closer<'_> {
     fn float_input(&mut self, id: usize, width: u8) -> Value {
         let slot = self.slot_of(id);
         let place = self.place(id);
-        self.add_input(Type::Float(width), slot, place, None)
+        self.add_input(Type::Float(width), slot, place, None, false)
     }
 
     /// Where a node was read from memory.

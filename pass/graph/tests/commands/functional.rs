@@ -48,6 +48,7 @@ pub(super) fn run(graph: Graph, options: &[&str]) -> Result<String, String> {
         },
         image: ClosedImage::default(),
         constants: vec![],
+        cut: None,
         graph,
     };
     let effects = match functionalize(&mut specialized, &wrt, &NoOracle) {
@@ -74,5 +75,6 @@ fn info(graph: &Graph, value: Value, k: usize) -> InputInfo {
         slot: k as u32,
         place: None,
         facts,
+        internal: false,
     }
 }

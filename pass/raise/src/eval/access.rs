@@ -92,6 +92,12 @@ impl Eval<'_> {
         Ok(index)
     }
 
+    /// The symbol of a global that was used.
+    pub(crate) fn symbol_of(&self, object: usize) -> Option<Symbol> {
+        let found = self.globals.iter().find(|(_, o)| **o == object);
+        found.map(|(symbol, _)| symbol.clone())
+    }
+
     /// Adds a constant to an address.
     pub(crate) fn offset(&mut self, p: Val, by: i64) -> Flow<Val> {
         Ok(match p {
@@ -286,7 +292,8 @@ impl Eval<'_> {
             return Ok(());
         }
         let (o, off) = self.writable(p, ty.size())?;
-        let done = self.objects[o].write(off, v, ty);
+        let v = self.stored(v.clone(), o)?;
+        let done = self.objects[o].write(off, &v, ty);
         self.plain(done)
     }
 

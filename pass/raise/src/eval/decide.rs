@@ -78,12 +78,6 @@ impl Eval<'_> {
             let listed = ways.is_none_or(|w| w.contains(x));
             return Ok(listed.then_some(*x));
         }
-        if self.trace.depends_on_data(on) {
-            return self.refuse(
-                "control flow depends on the elements of a tensor; keep the decision in tensor ops (`where_self`, \
-                 `maximum`, masks) or make it outside of the differentiable function",
-            );
-        }
         *self.asked.entry(self.site).or_default() += 1;
         match self.prefix.get(self.taken) {
             Some(choice) => {

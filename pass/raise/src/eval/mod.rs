@@ -2,8 +2,10 @@
 
 mod access;
 mod decide;
+mod inactive;
 mod place;
 
+use inactive::Inactive;
 pub(crate) use place::is_user;
 
 use crate::code::{BlockId, Callee, Code, Const, Func, Inst, Loader, Operand, Symbol, Ty};
@@ -78,6 +80,14 @@ pub(crate) struct Eval<'a> {
     pub(crate) dropped: Vec<Value>,
     pub(crate) freed: Vec<(Value, u64, u64)>,
     pub(crate) grad_enabled: bool,
+    /// Unfreed handles of each tensor.
+    pub(crate) held: HashMap<Value, u32>,
+    /// The inactive functions that the evaluation is in.
+    pub(crate) inactive: Vec<Inactive>,
+    /// The marker of an inactive function was called just now.
+    pub(crate) marked_inactive: bool,
+    /// Tensors and floats of the result whose layout is asked for, with their offsets.
+    pub(crate) leaves: Vec<(&'static str, i64)>,
     pub(crate) refusals: Vec<Refusal>,
     /// The evaluation looks for a request and ends at the marker.
     pub(crate) seeks_request: bool,
@@ -113,6 +123,10 @@ impl<'a> Eval<'a> {
             dropped: vec![],
             freed: vec![],
             grad_enabled: true,
+            held: HashMap::new(),
+            inactive: vec![],
+            marked_inactive: false,
+            leaves: vec![],
             refusals: vec![],
             seeks_request: false,
             request: None,
@@ -140,6 +154,7 @@ impl<'a> Eval<'a> {
             *slot = arg;
         }
         let first_object = self.objects.len();
+        let mut inactive = false;
         let (mut block, mut from): (BlockId, BlockId) = (0, 0);
         loop {
             let insts = &func.blocks[block as usize];
@@ -168,6 +183,7 @@ impl<'a> Eval<'a> {
                             Some(v) => self.operand(v, &locals)?,
                             None => Val::Undef,
                         };
+                        let v = self.returned(v, inactive)?;
                         for o in &mut self.objects[first_object..] {
                             if !o.heap && !o.global {
                                 o.live = false;
@@ -200,6 +216,10 @@ impl<'a> Eval<'a> {
                             other => other.clone(),
                         };
                         let v = self.call_site(inst, &callee, args, *noreturn)?;
+                        if self.marked_inactive && !silent {
+                            inactive = true;
+                            self.enter_inactive(first_object);
+                        }
                         locals[inst.dst as usize] = v;
                         next = *normal;
                     }

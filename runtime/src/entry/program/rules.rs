@@ -1,6 +1,6 @@
 //! Derivatives that users wrote, as programs over tensors call them.
 
-use crate::differentiable::{Differentiable, Leaf, Leaves, Number, Source};
+use crate::differentiable::{Differentiable, Leaf, Leaves, Number, Place, Source};
 use crate::entry::{Callable, item};
 use std::sync::{Mutex, PoisonError};
 
@@ -67,4 +67,19 @@ where
 pub(in crate::entry) unsafe fn outputs<R: Differentiable>(out: *const (), leaves: &mut Leaves) {
     // SAFETY: the caller has a result there.
     leaves.of(Leaf::RETURN, unsafe { &*out.cast::<R>() });
+}
+
+/// What a result is made of, for the evaluator.
+pub(in crate::entry) unsafe extern "C-unwind" fn layout<R: Differentiable>(out: *const ()) {
+    let mut leaves = Leaves::default();
+    // SAFETY: the evaluator has a place for a result there, and follows no pointer in it.
+    unsafe { outputs::<R>(out, &mut leaves) };
+    for leaf in leaves.into_vec() {
+        let (kind, place) = match leaf.place {
+            Place::Tensor(at) => (0, at.cast()),
+            Place::F64(at) => (1, at.cast()),
+            Place::F32(at) => (2, at.cast()),
+        };
+        crate::entry::rule::cotangent_leaf(kind, place);
+    }
 }
