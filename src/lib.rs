@@ -30,7 +30,7 @@ pub use cotangent_runtime::engine::{
     specializations,
 };
 pub use cotangent_runtime::torch::{StorageUse, measure_storage};
-pub use cotangent_runtime::{Differentiable, Error, stop_gradient};
+pub use cotangent_runtime::{Differentiable, Error, Saved, stop_gradient};
 
 /// What macro-made code calls. Not part of the public interface.
 #[doc(hidden)]

@@ -17,9 +17,11 @@ pub mod kernel;
 pub mod kernels;
 mod library;
 pub mod lower;
+mod saved;
 pub mod stop;
 pub mod torch;
 
 pub use differentiable::Differentiable;
 pub use error::Error;
+pub use saved::Saved;
 pub use stop::stop_gradient;

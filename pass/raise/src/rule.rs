@@ -54,17 +54,17 @@ impl Eval<'_> {
         let Some(symbol) = symbol else {
             return self.refuse("it calls a function by a rule that is no constant of the program");
         };
-        let (text, length) = (self.field(&call[0], DESCRIPTION, &Ty::Ptr)?, self.field(&call[0], LENGTH, &Ty::Int(64))?);
+        let (text, length) = (
+            self.field(&call[0], DESCRIPTION, &Ty::Ptr)?,
+            self.field(&call[0], LENGTH, &Ty::Int(64))?,
+        );
         let text = self.text(&text, &length)?;
         let Ok(description) = serde_json::from_str::<Description>(&text) else {
             return self.refuse("internal error, please report it: the description of a rule is not JSON");
         };
         let passed = self.passed(&description, &call[1])?;
         let results = self.layout(&description.name, &call[0], &call[2])?;
-        let codes: Vec<String> = results
-            .iter()
-            .map(|(code, _, off)| format!("{code}@{off}"))
-            .collect();
+        let codes: Vec<String> = results.iter().map(|(code, _, off)| format!("{code}@{off}")).collect();
         let args = vec![
             Arg::Str(symbol.to_string()),
             Arg::Str(passed.codes.join(" ")),

@@ -277,7 +277,8 @@ impl Eval<'_> {
     /// Nothing reads the value any more.
     pub(crate) fn release(&mut self, value: Value) {
         let loc = self.loc();
-        self.trace.tensors(Op::named("release"), vec![Arg::Value(value)], vec![], loc);
+        self.trace
+            .tensors(Op::named("release"), vec![Arg::Value(value)], vec![], loc);
     }
 
     pub(crate) fn free_handle(&mut self, p: &Val) -> Flow<Val> {

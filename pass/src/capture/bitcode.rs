@@ -58,6 +58,11 @@ impl Module {
         &self.name
     }
 
+    /// The object, or the archive that it is a member of.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
     /// Whether the module is an object of the crate that is being linked (not a member of a dependency's rlib).
     pub fn is_local(&self) -> bool {
         self.origin == Origin::Object

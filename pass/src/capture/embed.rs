@@ -1,8 +1,11 @@
 //! The artifact as an object file that is linked into the program.
 
 use super::tools::Tools;
-use object::write::{Object, StandardSection, Symbol, SymbolSection};
-use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};
+use object::write::{Object, Relocation, StandardSection, Symbol, SymbolSection};
+use object::{
+    Architecture, BinaryFormat, Endianness, RelocationEncoding, RelocationFlags, RelocationKind, SymbolFlags,
+    SymbolKind, SymbolScope,
+};
 use object::{Object as _, ObjectSection, ObjectSymbol};
 use std::io;
 use std::path::Path;
@@ -12,6 +15,8 @@ use std::process::Command;
 pub const START_SYMBOL: &str = "cotangent_artifact_start";
 /// Symbol just past the artifact's last byte.
 pub const END_SYMBOL: &str = "cotangent_artifact_end";
+/// Symbol of the table of addresses.
+const ADDRESSES_SYMBOL: &str = "cotangent_addresses_start";
 
 /// Who sees an artifact's symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +27,12 @@ pub(super) enum Visibility {
     Exported,
 }
 
-/// An ELF object with the artifact in its read-only data.
-pub(super) fn object_with(artifact: &[u8], visibility: Visibility) -> io::Result<Vec<u8>> {
+/// An ELF object with the artifact in its read-only data, and a table of the addresses of these symbols.
+pub(super) fn object_with(
+    artifact: &[u8],
+    addresses: &[Option<String>],
+    visibility: Visibility,
+) -> io::Result<Vec<u8>> {
     let mut object = Object::new(BinaryFormat::Elf, architecture(), Endianness::Little);
     let section = object.section_id(StandardSection::ReadOnlyData);
     let start = object.append_section_data(section, artifact, 16);
@@ -42,9 +51,52 @@ pub(super) fn object_with(artifact: &[u8], visibility: Visibility) -> io::Result
             flags: SymbolFlags::None,
         });
     }
+    if !addresses.is_empty() {
+        table(&mut object, addresses)?;
+    }
     // A missing note would ask the linker for an executable stack.
     object.add_section(Vec::new(), b".note.GNU-stack".to_vec(), object::SectionKind::Note);
     object.write().map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// Adds the table of addresses; an entry without a symbol is zero.
+fn table(object: &mut Object<'_>, addresses: &[Option<String>]) -> io::Result<()> {
+    let section = object.section_id(StandardSection::ReadOnlyDataWithRel);
+    let start = object.append_section_data(section, &vec![0; 8 * addresses.len()], 8);
+    let mut symbol = |name: &str, value, section| {
+        object.add_symbol(Symbol {
+            name: name.as_bytes().to_vec(),
+            value,
+            size: 0,
+            kind: SymbolKind::Data,
+            scope: SymbolScope::Linkage,
+            weak: false,
+            section,
+            flags: SymbolFlags::None,
+        })
+    };
+    symbol(ADDRESSES_SYMBOL, start, SymbolSection::Section(section));
+    let symbols: Vec<_> = addresses
+        .iter()
+        .map(|a| a.as_deref().map(|name| symbol(name, 0, SymbolSection::Undefined)))
+        .collect();
+    for (i, symbol) in symbols.into_iter().enumerate() {
+        let Some(symbol) = symbol else { continue };
+        let relocation = Relocation {
+            offset: start + 8 * i as u64,
+            symbol,
+            addend: 0,
+            flags: RelocationFlags::Generic {
+                kind: RelocationKind::Absolute,
+                encoding: RelocationEncoding::Generic,
+                size: 64,
+            },
+        };
+        object
+            .add_relocation(section, relocation)
+            .map_err(|error| io::Error::other(error.to_string()))?;
+    }
+    Ok(())
 }
 
 /// Writes the artifact as a shared object that exports its two symbols.
@@ -54,7 +106,7 @@ pub(super) fn object_with(artifact: &[u8], visibility: Visibility) -> io::Result
 pub fn write_shared_object(artifact: &[u8], file: &Path) -> io::Result<()> {
     let tools = Tools::find().map_err(io::Error::other)?;
     let object = file.with_extension("cotangent.o");
-    std::fs::write(&object, object_with(artifact, Visibility::Exported)?)?;
+    std::fs::write(&object, object_with(artifact, &[], Visibility::Exported)?)?;
     let status = Command::new(&tools.lld)
         .arg("-shared")
         .arg("-o")
@@ -97,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_symbols_enclose_the_artifact() {
-        let bytes = object_with(ARTIFACT, Visibility::Program).unwrap();
+        let bytes = object_with(ARTIFACT, &[], Visibility::Program).unwrap();
         assert_eq!(extract(&bytes), Some(ARTIFACT));
         assert_eq!(extract(ARTIFACT), None);
     }

@@ -1,5 +1,6 @@
 //! One link: from rustc's linker command to the native program with its artifact.
 
+use super::addresses::Addresses;
 use super::bitcode::Bitcode;
 use super::command::{LinkCommand, quote};
 use super::diagnostics::Failure;
@@ -37,7 +38,7 @@ pub enum Refused {
 /// If a request is refused, or a file or tool is missing. A failure of the native linker itself is no error here: it
 /// has said its own words, and its status is returned.
 pub fn link(arguments: Vec<OsString>, state: &State, refused: Refused, raise: &Raise) -> Result<ExitStatus, Failure> {
-    let command = LinkCommand::parse(arguments).map_err(other("cannot read the linker's command line"))?;
+    let mut command = LinkCommand::parse(arguments).map_err(other("cannot read the linker's command line"))?;
     let bitcode = Bitcode::collect(command.inputs()).map_err(other("cannot read bitcode"))?;
     let tools = Tools::find().map_err(|error| Failure::Other(error.to_string()))?;
     if !may_request(&bitcode)? {
@@ -45,7 +46,13 @@ pub fn link(arguments: Vec<OsString>, state: &State, refused: Refused, raise: &R
     }
     let tool = tool_identity().map_err(other("cannot examine the tool itself"))?;
     let made = make_artifact(&bitcode, &tool, state, refused, raise)?;
-    let objects = store(&made, &command.output, &tool, state).map_err(other("cannot write the artifact"))?;
+    let symbols = artifact::decode(&made.artifact).map(|a| a.symbols);
+    let symbols = symbols.map_err(other("cannot read the artifact"))?;
+    let addresses = Addresses::of(&symbols, &bitcode).map_err(other("cannot make a table of addresses"))?;
+    let objects =
+        store(&made, &addresses, &command.output, &tool, state).map_err(other("cannot write the artifact"))?;
+    let substituted = addresses.substitute(&bitcode, &objects[0], &mut command.arguments);
+    substituted.map_err(other("cannot write a module"))?;
     native(&command, &objects, &tools, state)
 }
 
@@ -103,7 +110,13 @@ fn make_artifact(
 }
 
 /// Writes the artifact where `explain` and `emit` find it, and all as objects to link; returns the objects' paths.
-fn store(made: &Made, output: &Path, tool: &str, state: &State) -> io::Result<Vec<std::path::PathBuf>> {
+fn store(
+    made: &Made,
+    addresses: &Addresses,
+    output: &Path,
+    tool: &str,
+    state: &State,
+) -> io::Result<Vec<std::path::PathBuf>> {
     let file = state.artifact(output);
     write(&file, &made.artifact)?;
     state.record(&LinkRecord {
@@ -113,7 +126,7 @@ fn store(made: &Made, output: &Path, tool: &str, state: &State) -> io::Result<Ve
     let mut objects = vec![file.with_extension("o")];
     write(
         &objects[0],
-        &embed::object_with(&made.artifact, embed::Visibility::Program)?,
+        &embed::object_with(&made.artifact, &addresses.entries, embed::Visibility::Program)?,
     )?;
     if !made.native.is_empty() {
         objects.push(file.with_extension("kernels.o"));

@@ -6,6 +6,7 @@
 //! command ─▶ bitcode ─▶ raise ─▶ embed ─▶ native link
 //! ```
 
+mod addresses;
 mod bitcode;
 mod command;
 mod diagnostics;

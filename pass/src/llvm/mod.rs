@@ -12,6 +12,7 @@ mod compile;
 mod constant;
 mod debug;
 mod decode;
+mod export;
 mod function;
 mod instruction;
 mod module;
@@ -33,4 +34,5 @@ pub use value::{
 pub use work::{OwnedMod, RawModule, collect_errors, demangle, empty_like, parse, parse_text, report_error};
 
 pub(crate) use debug::Locations;
+pub(crate) use export::export;
 pub(crate) use module::{Context, Module};

@@ -63,7 +63,9 @@ pub(super) unsafe fn call(
     let leaving: HashMap<usize, Handle> = (0..fresh)
         .filter_map(|k| match derivative.made[k] {
             // SAFETY: as above.
-            Source::Given(i) if special.inputs[i].internal => Some((k, unsafe { Handle::share_raw(tensor(i)) }.plain())),
+            Source::Given(i) if special.inputs[i].internal => {
+                Some((k, unsafe { Handle::share_raw(tensor(i)) }.plain()))
+            }
             _ => None,
         })
         .collect();

@@ -161,7 +161,10 @@ impl Special {
 
     fn active_slots(&self, active: &Mask) -> Vec<Slot> {
         let inputs = self.inputs.iter().enumerate();
-        inputs.filter(|(i, _)| active.has(*i)).map(|(_, info)| info.slot).collect()
+        inputs
+            .filter(|(i, _)| active.has(*i))
+            .map(|(_, info)| info.slot)
+            .collect()
     }
 }
 

@@ -281,7 +281,8 @@ impl Function {
         let mut active = Mask::default();
         for (i, info) in special.inputs.iter().enumerate() {
             // SAFETY: the prologue read this handle for the call in progress.
-            let wants = info.facts.is_some() && !info.internal && unsafe { facts::requires_grad(table.word(info.slot) as _) };
+            let wants =
+                info.facts.is_some() && !info.internal && unsafe { facts::requires_grad(table.word(info.slot) as _) };
             if wants && selected.has(i) {
                 active.insert(i);
             } else if wants {

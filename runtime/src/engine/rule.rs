@@ -69,7 +69,9 @@ pub(super) unsafe fn call(
         let datum = unsafe {
             let at = result.0.byte_offset(r.offset as isize);
             match r.float {
-                None => Datum::Tensor(detached(Handle::own(at.cast::<Raw>().read()).expect("a tensor has a handle"))),
+                None => Datum::Tensor(detached(
+                    Handle::own(at.cast::<Raw>().read()).expect("a tensor has a handle"),
+                )),
                 Some(32) => Datum::Float(at.cast::<f32>().read().into()),
                 Some(_) => Datum::Float(at.cast::<f64>().read()),
             }
@@ -219,7 +221,11 @@ impl Called {
         };
         let made = catch_unwind(AssertUnwindSafe(work)).map_err(Error::panicked)?;
         if made.len() != self.params.len() {
-            return Err(self.odd(&format!("{} cotangents for {} parameters", made.len(), self.params.len())));
+            return Err(self.odd(&format!(
+                "{} cotangents for {} parameters",
+                made.len(),
+                self.params.len()
+            )));
         }
         for (k, ((slot, param), number)) in self.params.iter().zip(made).enumerate() {
             let bar = match (number, param) {

@@ -126,7 +126,8 @@ impl Special {
         graph.outputs.truncate(graph.outputs.len() - finals.len());
 
         let internal = |i: usize| inputs[i].internal;
-        let outputs = Outputs::plan(&graph, tensors, &effects.aliases, &internal, oracle).map_err(|e| fail(e.to_string()))?;
+        let outputs =
+            Outputs::plan(&graph, tensors, &effects.aliases, &internal, oracle).map_err(|e| fail(e.to_string()))?;
         let replay = outputs.replay.as_ref().map(Code::compile_views).transpose()?;
         let floats = graph.outputs[tensors..].iter().copied();
         let make = outputs.fresh.iter().copied();
@@ -194,9 +195,12 @@ impl Special {
         );
         if let Action::Rule(call) = &cut.action {
             let varies = |p: &Passed| match p {
-                Passed::Tensor { slot, wrt: true, .. } | Passed::Float { slot: Some(slot), wrt: true, .. } => {
-                    varying.contains(slot)
-                }
+                Passed::Tensor { slot, wrt: true, .. }
+                | Passed::Float {
+                    slot: Some(slot),
+                    wrt: true,
+                    ..
+                } => varying.contains(slot),
                 _ => false,
             };
             if call.arguments.iter().any(varies) {

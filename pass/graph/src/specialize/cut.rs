@@ -232,8 +232,11 @@ impl Closer<'_> {
         let Arg::Str(rule) = rule else {
             return Err(self.error("internal error, please report it: a rule's call names no rule"));
         };
-        let (mut tensors, mut integers, mut floats) =
-            (items(tensors).into_iter(), items(integers).into_iter(), items(floats).into_iter());
+        let (mut tensors, mut integers, mut floats) = (
+            items(tensors).into_iter(),
+            items(integers).into_iter(),
+            items(floats).into_iter(),
+        );
         let mut arguments = vec![];
         for (code, wrt) in texts(parameters).iter().zip(items(wrt)) {
             let wrt = wrt == Arg::Int(1);

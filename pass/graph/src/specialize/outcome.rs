@@ -1,7 +1,7 @@
 //! What specialization gives.
 
-use super::host::TensorFacts;
 use super::cut::Cut;
+use super::host::TensorFacts;
 use super::prologue::{Prologue, Slot};
 use crate::ir::{Graph, Loc, Value};
 use crate::program::{Allocation, Refusal};

@@ -417,7 +417,7 @@ fn lists_are_taken_apart() {
 }
 
 #[test]
-fn a_number_read_from_a_tensor_is_a_constant_for_what_follows_and_decides_nothing() {
+fn a_number_read_from_a_tensor_is_a_constant_for_what_follows_and_a_decision_on_it_ends_the_region() {
     let mut g = Open::new();
     let x = g.tensor_arg(0);
     let k = g.op("item", [x.into()], Type::Float(64));
@@ -442,8 +442,27 @@ fn a_number_read_from_a_tensor_is_a_constant_for_what_follows_and_decides_nothin
         arms: vec![(1, Tree::Replay)],
         otherwise: Box::new(Tree::Leaf(0)),
     };
-    let error = specialize(&program(tree, vec![g.leaf(&[x])]), &one_tensor(&[]), &Shapes).expect_err("a decision");
-    assert!(error.message.contains("contents of a tensor"), "{error}");
+    let program = program(tree, vec![g.leaf(&[x])]);
+    let host = one_tensor(&[]);
+    let region = close(&program, &host);
+    let cut = region.cut.expect("a decision on what is read ends the region");
+    assert_eq!(cut.action, Action::Numbers);
+    assert_eq!(region.graph.outputs.len(), 1, "only the number is read later");
+    let mut table = region.prologue.run(&host).unwrap();
+    for (number, decided) in [(1.5f64, false), (-0.5, true), (0.25, false)] {
+        table.0[cut.outputs[0] as usize] = number.to_bits();
+        let next = resume(&program, &cut.rest, &table, &host, &Shapes);
+        match next.unwrap() {
+            Outcome::Replay => assert!(decided),
+            Outcome::Closed(last) => {
+                assert!(!decided && last.cut.is_none());
+                assert!(last.prologue.run_on(&table, &host).is_some());
+                table.0[cut.outputs[0] as usize] = (-1.0f64).to_bits();
+                assert!(last.prologue.run_on(&table, &host).is_none(), "another decision");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]
