@@ -1,6 +1,6 @@
 //! What cannot be raised is refused with the reason, and never differentiated wrongly.
 //! The crate is built so that refused functions fail when they are called.
-use cotangent::{custom_vjp, differentiable, inactive};
+use cotangent::differentiable;
 use std::sync::atomic::{AtomicI64, Ordering};
 use tch::{Kind, Tensor};
 
@@ -8,35 +8,6 @@ use tch::{Kind, Tensor};
 #[path = "support.rs"]
 mod support;
 use support::*;
-
-/// The identity, with a cotangent that is cut to `[-1, 1]`.
-#[custom_vjp(forward = clip_forward, backward = clip_backward)]
-fn clip(x: &Tensor) -> Tensor {
-    x.shallow_clone()
-}
-
-fn clip_forward(x: &Tensor) -> (Tensor, ()) {
-    (x.shallow_clone(), ())
-}
-
-fn clip_backward((): (), seed: Tensor) -> Tensor {
-    seed.clamp(-1.0, 1.0)
-}
-
-#[differentiable]
-fn with_a_rule(x: &Tensor) -> Tensor {
-    (clip(x) * 100.0).sum(Kind::Double)
-}
-
-#[inactive]
-fn noise(x: &Tensor) -> Tensor {
-    x.sin()
-}
-
-#[differentiable]
-fn with_an_inactive_call(x: &Tensor) -> Tensor {
-    x * noise(x)
-}
 
 #[differentiable]
 fn printing(x: &Tensor) -> Tensor {
@@ -72,16 +43,6 @@ fn by_contents(x: &Tensor) -> Tensor {
 fn refused<T>(result: Result<T, cotangent::Error>, reason: &str) {
     let text = result.err().expect("a refusal").to_string();
     assert!(text.contains("cannot be differentiated") && text.contains(reason), "{text}");
-}
-
-#[test]
-fn a_rule_of_its_own_is_refused_and_not_ignored() {
-    refused(with_a_rule::try_vjp(&r64(1, &[3])), "custom_vjp");
-}
-
-#[test]
-fn an_inactive_function_is_refused_and_not_ignored() {
-    refused(with_an_inactive_call::try_vjp(&r64(1, &[3])), "inactive");
 }
 
 #[test]

@@ -100,6 +100,7 @@ pub(super) unsafe fn call(
         }
     }
     let from: Vec<Raw> = match &before {
+        _ if attached.is_empty() => vec![],
         None => derivative.active_given().iter().map(|i| tensor(*i)).collect(),
         Some(before) => before.roots.iter().map(|slot| table.word(*slot) as Raw).collect(),
     };

@@ -36,12 +36,10 @@ pub struct Rule {
     outputs: unsafe fn(out: *const (), leaves: &mut Leaves),
     /// What kernels call.
     kernel: KernelRule,
-    #[expect(dead_code, reason = "the pass reads it")]
     layout: unsafe extern "C-unwind" fn(out: *const ()),
     size: usize,
     align: usize,
     /// By this the pass knows a rule.
-    #[expect(dead_code, reason = "the pass reads it")]
     marker: Marker,
 }
 
