@@ -304,7 +304,8 @@ fn compute(name: &str, a: &[f64]) -> Option<f64> {
     })
 }
 
-/// A readable form of a mangled name: the path without hashes.
-pub(crate) fn demangle(name: &str) -> String {
+/// A readable form of a symbol: the path without hashes.
+pub(crate) fn demangle(symbol: &str) -> String {
+    let name = symbol.split_once('!').map_or(symbol, |(_, name)| name);
     format!("{:#}", rustc_demangle::demangle(name))
 }

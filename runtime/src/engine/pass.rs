@@ -61,9 +61,7 @@ impl Pass {
 
     fn saved(&self) -> Result<Arc<Saved>, String> {
         let saved = self.saved.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let saved = saved.ok_or(RELEASED)?;
-        saved.check(&self.derivative.name)?;
-        Ok(saved)
+        saved.ok_or_else(|| RELEASED.into())
     }
 
     /// The cotangents of the active values that `needs` asks for; `None` where no path leads from one to a seeded
@@ -99,6 +97,7 @@ impl Pass {
             calls: Calls::Often,
         };
         let backward = self.derivative.backward(wish, &Meta).map_err(|e| e.to_string())?;
+        saved.check(&self.derivative.name, &|i| backward.feeds.contains(&Feed::Residual(i)))?;
         backward.run(&saved.data, seeds)
     }
 
@@ -106,7 +105,7 @@ impl Pass {
     fn last_pullback(&self, seeds: &[Option<Datum>], needs: &Mask, owner: Owner) -> Result<Vec<Option<Datum>>, String> {
         // Complaints come before anything is used up.
         facts::refuse_autocast()?;
-        self.saved()?;
+        self.saved()?.check(&self.derivative.name, &|_| true)?;
         let seeded = self.seeded(seeds);
         if seeded.is_empty() {
             return Ok(self.nothing());
@@ -158,7 +157,7 @@ impl Pass {
         }
         let saved = self.saved.into_inner().unwrap_or_else(PoisonError::into_inner);
         let saved = saved.and_then(Arc::into_inner).ok_or_else(|| Error::new(RELEASED))?;
-        saved.check(&self.derivative.name).map_err(Error::new)?;
+        saved.check(&self.derivative.name, &|_| true).map_err(Error::new)?;
         saved.spend(|data| backward.run_once(data, &seeds)).map_err(Error::new)
     }
 
@@ -188,6 +187,7 @@ impl Pass {
             ));
         }
         let saved = self.saved()?;
+        saved.check(&self.derivative.name, &|_| true)?;
         let mask = self.seeded(seeds);
         let mut results: Vec<Option<Handle>> = (0..self.derivative.active()).map(|_| None).collect();
         if mask.is_empty() {

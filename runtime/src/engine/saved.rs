@@ -98,9 +98,9 @@ impl Saved {
         with(self.data)
     }
 
-    /// LibTorch's complaint if a saved tensor was written to since.
-    pub(super) fn check(&self, name: &str) -> Result<(), String> {
-        for watch in &self.watched {
+    /// LibTorch's complaint if a saved tensor that a backward reads was written to since.
+    pub(super) fn check(&self, name: &str, reads: &dyn Fn(usize) -> bool) -> Result<(), String> {
+        for watch in self.watched.iter().filter(|w| reads(w.residual)) {
             let tensor = match (&watch.other, &self.data[watch.residual]) {
                 (Some(other), _) => other,
                 (None, Datum::Tensor(saved)) => saved,
