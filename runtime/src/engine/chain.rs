@@ -4,9 +4,9 @@
 //! call's table, so that the next region's prologue finds it there, beside what the host has. The pullback goes
 //! through the regions and rules in reverse, with one cotangent per slot. To LibTorch the whole is one node.
 
+use super::backward::Owner;
 use super::call::Failure;
 use super::code::{Datum, Operand};
-use super::backward::Owner;
 use super::derivative::{Derivative, Source};
 use super::function::{Active, FAILS, Function};
 use super::host::Memory;
