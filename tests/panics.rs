@@ -26,7 +26,9 @@ fn the_hook_sees_a_panic_once_and_the_next_call_is_right() {
     set_hook(Box::new(|info| {
         let at = info.location().map_or(0, |l| l.line());
         let text = info.payload().downcast_ref::<String>().cloned().unwrap_or_default();
-        SEEN.lock().expect("no panic while it is held").push(format!("{text} at {at}"));
+        SEEN.lock()
+            .expect("no panic while it is held")
+            .push(format!("{text} at {at}"));
     }));
     let long = Tensor::from_slice(&[0.5; 4]);
     let x = Tensor::from_slice(&[1.0, 2.0]);

@@ -2,7 +2,7 @@
 //! The crate is built so that refused functions fail when they are called.
 use cotangent::differentiable;
 use std::sync::atomic::{AtomicI64, Ordering};
-use tch::{Kind, Tensor};
+use tch::Tensor;
 
 #[macro_use]
 #[path = "support.rs"]
@@ -35,11 +35,6 @@ fn dropped(x: &Tensor, p: f64) -> Tensor {
     x.dropout(p, true)
 }
 
-#[differentiable]
-fn by_contents(x: &Tensor) -> Tensor {
-    if x.sum(Kind::Double).double_value(&[]) > 0.0 { x.exp() } else { x.sin() }
-}
-
 fn refused<T>(result: Result<T, cotangent::Error>, reason: &str) {
     let text = result.err().expect("a refusal").to_string();
     assert!(text.contains("cannot be differentiated") && text.contains(reason), "{text}");
@@ -63,9 +58,4 @@ fn a_write_without_grad_to_a_tensor_that_depends_on_others_is_refused() {
 #[test]
 fn a_derivative_for_a_probability_is_refused() {
     refused(dropped::try_vjp(&r64(1, &[3]), 0.5), "`p`");
-}
-
-#[test]
-fn control_by_the_contents_of_a_tensor_is_refused() {
-    refused(by_contents::try_vjp(&r64(1, &[3])), "elements of a tensor");
 }
