@@ -81,6 +81,7 @@ impl CaseGraph {
                 self.graph.tensor(input.value).clone(),
                 i as u64 + 1,
             )),
+            internal: false,
         });
         let inputs: Vec<InputInfo> = inputs.collect();
         let wrt: Vec<Value> = wrt.iter().map(|i| inputs[*i].value).collect();
@@ -91,6 +92,7 @@ impl CaseGraph {
             prologue: Prologue::default(),
             image: ClosedImage::default(),
             constants: vec![],
+            cut: None,
         };
         let effects = functionalize(&mut specialized, &wrt, oracle).map_err(|e| Outcome::Refused(e.to_string()))?;
         verify(&specialized.graph, Stage::Functional).map_err(|e| Outcome::Failed(e.to_string()))?;
