@@ -1,11 +1,10 @@
 //! The backward of a derivative for a set of seeded outputs and wanted cotangents: code, and where its inputs and
-//! results belong.
+//! results belong. In forward mode the same, with tangents for seeds and tangents for cotangents.
 
 use super::code::{Code, Datum};
 use super::mask::Mask;
 use crate::error::Error;
 use cotangent_graph::alias::Aliases;
-use cotangent_graph::differentiate::Joint;
 use cotangent_graph::extract::{Missing, part};
 use cotangent_graph::ir::{Graph, Value};
 use cotangent_graph::partition::Ownership;
@@ -82,8 +81,8 @@ pub(super) struct Backward {
 /// What a backward is made from.
 pub(super) struct Start<'a> {
     pub(super) name: &'a str,
-    pub(super) joint: &'a Joint,
-    /// What the backward starts from: values of the joint graph, and what they are.
+    pub(super) graph: &'a Graph,
+    /// What the backward starts from: values of the graph, and what they are.
     pub(super) given: Vec<Value>,
     pub(super) feeds: Vec<Feed>,
     /// For each active value, its cotangent if it is wanted and there.
@@ -95,15 +94,15 @@ pub(super) struct Start<'a> {
 impl Backward {
     /// Compiles a backward.
     pub(super) fn compile(start: &Start<'_>, wish: &Wish) -> Result<Self, Error> {
-        let Start { joint, given, .. } = start;
+        let Start { graph, given, .. } = start;
         let mut code = vec![];
         for v in start.wanted.iter().flatten().filter(|v| !given.contains(v)) {
             if !code.contains(v) {
                 code.push(*v);
             }
         }
-        let part = part(&joint.graph, &format!("{}'", start.name), &code, given, None)
-            .map_err(|m| missing(start.name, &joint.graph, m))?;
+        let part =
+            part(graph, &format!("{}'", start.name), &code, given, None).map_err(|m| missing(start.name, graph, m))?;
         let feed = |v: &Value| start.feeds[position(given, *v)];
         let mut graph = part.graph;
         let mut feeds: Vec<Feed> = part.inputs.iter().map(feed).collect();

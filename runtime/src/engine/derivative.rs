@@ -4,12 +4,12 @@
 //! and wanted inputs, made when it is first asked for. The backward is itself a graph, from what the forward saved and
 //! the seeds to the cotangents; differentiating that graph ([`Derivative::higher`]) gives higher derivatives.
 
-use super::backward::{Backward, Feed, Start, Wish, missing, position};
+use super::backward::{Backward, Calls, Feed, Owner, Start, Wish, missing, position};
 use super::code::{Code, Datum, Operand};
 use super::mask::Mask;
 use crate::error::Error;
 use cotangent_graph::alias::{Aliases, may_alias};
-use cotangent_graph::differentiate::{Joint, ShapeOracle, vjp};
+use cotangent_graph::differentiate::{Joint, ShapeOracle, push, vjp};
 use cotangent_graph::extract::part;
 use cotangent_graph::ir::{Graph, Type, Value};
 use cotangent_graph::partition::{self, Ownership, Policy};
@@ -83,6 +83,7 @@ pub(super) struct Derivative {
     pub(super) varies: Vec<bool>,
     joints: Mutex<HashMap<Mask, Arc<Joint>>>,
     backwards: RwLock<HashMap<Wish, Arc<Backward>>>,
+    pushes: RwLock<HashMap<Mask, Arc<Backward>>>,
     higher: Mutex<HashMap<(Mask, Mask, Mask), Arc<Derivative>>>,
 }
 
@@ -165,6 +166,7 @@ impl Derivative {
             varies,
             joints: Mutex::new(HashMap::from([(full, Arc::new(joint))])),
             backwards: RwLock::default(),
+            pushes: RwLock::default(),
             higher: Mutex::default(),
             name,
             graph,
@@ -193,6 +195,11 @@ impl Derivative {
         Ok(self.starts(&*self.joint(seeds, oracle)?).1)
     }
 
+    /// The type of an active value.
+    pub(super) fn input(&self, i: usize) -> &Type {
+        self.graph.ty(self.active[i])
+    }
+
     /// The type of an output.
     pub(super) fn output(&self, k: usize) -> &Type {
         self.graph.ty(self.graph.outputs[k])
@@ -209,7 +216,7 @@ impl Derivative {
         let (given, feeds) = self.starts(&joint);
         let start = Start {
             name: &self.name,
-            joint: &joint,
+            graph: &joint.graph,
             given,
             feeds,
             wanted: self.wanted(&joint, &wish.needs),
@@ -218,6 +225,50 @@ impl Derivative {
         let backward = Arc::new(Backward::compile(&start, &wish)?);
         let mut known = self.backwards.write().unwrap_or_else(PoisonError::into_inner);
         Ok(known.entry(wish).or_insert(backward).clone())
+    }
+
+    /// Forward mode, from what the forward saved: takes the tangents of the active values in `moving` for seeds, and gives
+    /// the tangents of the outputs.
+    pub(super) fn push(&self, moving: &Mask, oracle: &dyn ShapeOracle) -> Result<Arc<Backward>, Error> {
+        let known = self.pushes.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(moving) {
+            return Ok(known.clone());
+        }
+        drop(known);
+        let everything = Mask::of(self.graph.outputs.iter().map(|_| true));
+        let joint = self.joint(&everything, oracle)?;
+        let flags: Vec<bool> = (0..self.active.len()).map(|i| moving.has(i)).collect();
+        let push = push(&joint, &flags, oracle).map_err(|(error, loc)| {
+            let at = loc.map(|l| format!(" (at {l})")).unwrap_or_default();
+            let why = match error.op {
+                "tape.vjp" => format!(
+                    "LibTorch itself differentiates {}, and only backward",
+                    taped(&joint.graph)
+                ),
+                _ => error.to_string(),
+            };
+            Error::new(format!("`{}` has no forward mode: {why}{at}; use `vjp`", self.name))
+        })?;
+        let tangents = push.tangents.iter().enumerate();
+        let tangents = tangents.filter_map(|(i, t)| Some(((*t)?, Feed::Seed(i))));
+        let (given, feeds) = self.saved(&joint).chain(tangents).unzip();
+        let start = Start {
+            name: &self.name,
+            graph: &push.graph,
+            given,
+            feeds,
+            wanted: push.outputs,
+            owners: self.residuals.iter().map(|r| r.owner).collect(),
+        };
+        let wish = Wish {
+            seeds: moving.clone(),
+            needs: everything,
+            owner: Owner::User,
+            calls: Calls::Once,
+        };
+        let made = Arc::new(Backward::compile(&start, &wish)?);
+        let mut known = self.pushes.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(known.entry(moving.clone()).or_insert(made).clone())
     }
 
     /// The backward as a function of its own, to be differentiated for the same values and for the seeds in `active`.
@@ -271,11 +322,15 @@ impl Derivative {
 
     /// What a backward by this joint graph starts from: what was saved, then the seeds.
     fn starts(&self, joint: &Joint) -> (Vec<Value>, Vec<Feed>) {
-        let saved = self.residuals.iter().enumerate();
-        let saved = saved.filter_map(|(i, r)| Some((value_of(r.key, joint, &self.graph)?, Feed::Residual(i))));
         let seeds = joint.seeds.iter().enumerate();
         let seeds = seeds.filter_map(|(k, s)| Some(((*s)?, Feed::Seed(k))));
-        saved.chain(seeds).unzip()
+        self.saved(joint).chain(seeds).unzip()
+    }
+
+    /// What was saved, as values of this joint graph.
+    fn saved<'a>(&'a self, joint: &'a Joint) -> impl Iterator<Item = (Value, Feed)> + 'a {
+        let saved = self.residuals.iter().enumerate();
+        saved.filter_map(|(i, r)| Some((value_of(r.key, joint, &self.graph)?, Feed::Residual(i))))
     }
 
     fn joint(&self, seeds: &Mask, oracle: &dyn ShapeOracle) -> Result<Arc<Joint>, Error> {
@@ -305,14 +360,19 @@ fn differentiate(
         if error.op != "tape.vjp" {
             return Error::new(format!("`{name}` cannot be differentiated: {error}{at}"));
         }
-        let tape = |v: &Value| *graph.ty(*v) == Type::Tape;
-        let taped = graph.insts.iter().filter(|i| i.results.iter().any(tape));
-        let ops: Vec<String> = taped.map(|i| format!("`{}`", i.op)).collect();
         Error::new(format!(
             "`{name}` cannot be differentiated again: LibTorch itself differentiates {}, and only once{at}",
-            ops.join(", ")
+            taped(graph)
         ))
     })
+}
+
+/// The ops that LibTorch itself differentiates.
+fn taped(graph: &Graph) -> String {
+    let tape = |v: &Value| *graph.ty(*v) == Type::Tape;
+    let taped = graph.insts.iter().filter(|i| i.results.iter().any(tape));
+    let ops: Vec<String> = taped.map(|i| format!("`{}`", i.op)).collect();
+    ops.join(", ")
 }
 
 /// What stands for a value of a joint graph in every other.

@@ -1,7 +1,11 @@
 //! One call of a differentiated function: what it saved, and its pullback.
 
+<<<<<<< HEAD
 use super::backward::{Calls, Feed, Owner, Wish};
 use super::chain::Before;
+=======
+use super::backward::{Backward, Calls, Feed, Owner, Wish};
+>>>>>>> 5a26210 (Forward mode of tensor functions: the transpose of the pullback)
 use super::code::{Datum, Operand};
 use super::derivative::Derivative;
 use super::mask::Mask;
@@ -155,10 +159,29 @@ impl Pass {
         if backward.reads_seeds() {
             seeds[output] = Some(one()?);
         }
+        self.spend(&backward, &seeds)
+    }
+
+    /// Forward mode: the tangents of the outputs from those of the active values.
+    pub(super) fn push(self, tangents: &[Option<Datum>]) -> Result<Vec<Option<Datum>>, Error> {
+        let moving = Mask::of(tangents.iter().map(Option::is_some));
+        if moving.is_empty() {
+            return Ok(self.derivative.varies.iter().map(|_| None).collect());
+        }
+        let forward = self.derivative.push(&moving, &Meta)?;
+        self.spend(&forward, tangents)
+    }
+
+    fn spend(self, backward: &Backward, seeds: &[Option<Datum>]) -> Result<Vec<Option<Datum>>, Error> {
         let saved = self.saved.into_inner().unwrap_or_else(PoisonError::into_inner);
         let saved = saved.and_then(Arc::into_inner).ok_or_else(|| Error::new(RELEASED))?;
+<<<<<<< HEAD
         saved.check(&self.derivative.name, &|_| true).map_err(Error::new)?;
         saved.spend(|data| backward.run_once(data, &seeds)).map_err(Error::new)
+=======
+        saved.check(&self.derivative.name).map_err(Error::new)?;
+        saved.spend(|data| backward.run_once(data, seeds)).map_err(Error::new)
+>>>>>>> 5a26210 (Forward mode of tensor functions: the transpose of the pullback)
     }
 
     /// No cotangents.

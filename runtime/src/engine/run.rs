@@ -1,4 +1,4 @@
-//! The result of a forward, for the entry points: what turns seeds into cotangents.
+//! The result of a forward, for the entry points: what turns seeds into cotangents, or tangents into tangents.
 
 use super::backward::Owner;
 use super::code::Datum;
@@ -92,7 +92,7 @@ impl Run {
             let (Some(seed), Some(k)) = (seed(number), output) else {
                 continue;
             };
-            self.check(&seed, derivative.output(*k))?;
+            self.check("seed", "output", &seed, derivative.output(*k))?;
             seeds[*k] = Some(match (seeds[*k].take(), seed) {
                 (None, seed) => seed,
                 (Some(first), second) => add(first, second)?,
@@ -113,16 +113,52 @@ impl Run {
             return Ok(nothing(&self.wrt));
         };
         let needs = everything(&pass);
-        let shared = || Error::new("internal error, please report it: the call is in use elsewhere");
-        let pass = Arc::into_inner(pass).ok_or_else(shared)?;
+        let pass = own(pass)?;
         let one = || seed(one()?).ok_or_else(|| Error::new("the seed of one is undefined"));
         numbers(&self.wrt, pass.pullback_of_one(output, needs, one)?)
     }
 
-    fn check(&self, seed: &Datum, ty: &Type) -> Result<(), Error> {
+    /// Forward mode: one tangent per differentiated leaf in, one per output leaf out; `outputs` are the types of those.
+    /// Uses up what the call saved.
+    ///
+    /// # Errors
+    /// If a tangent has not the shape and kind of its argument, if an op has no forward mode, or in LibTorch.
+    pub fn push(self, tangents: Vec<Number>, outputs: &[LeafKind]) -> Result<Vec<Number>, Error> {
+        let Work::Compiled { pass, .. } = &self.work else {
+            return Ok(outputs.iter().map(|kind| Number::none(*kind)).collect());
+        };
+        let derivative = pass.derivative();
+        let mut moving: Vec<Option<Datum>> = (0..derivative.active()).map(|_| None).collect();
+        for (tangent, (_, active)) in tangents.into_iter().zip(&self.wrt) {
+            let Some(tangent) = seed(tangent) else { continue };
+            for i in active {
+                self.check("tangent", "argument", &tangent, derivative.input(*i))?;
+                moving[*i] = Some(tangent.share());
+            }
+        }
+        let Work::Compiled { pass, .. } = self.work else {
+            unreachable!("it was compiled just now")
+        };
+        let made = own(pass)?.push(&moving)?;
+        let mut taken = Mask::default();
+        let mut tangent = |k: usize| {
+            let again = taken.has(k);
+            taken.insert(k);
+            match &made[k] {
+                Some(Datum::Tensor(t)) if again => t.copy().map(Datum::Tensor),
+                made => made.as_ref().map(Datum::share),
+            }
+        };
+        let outputs = outputs.iter().zip(&self.seeds);
+        Ok(outputs
+            .map(|(kind, k)| number(*kind, k.and_then(&mut tangent)))
+            .collect())
+    }
+
+    fn check(&self, what: &str, of: &str, seed: &Datum, ty: &Type) -> Result<(), Error> {
         match (seed, ty) {
             (Datum::Tensor(t), Type::Tensor(Some(ty))) if !t.is_like(ty) => Err(Error::new(format!(
-                "the seed of `{}` is [{}], but its output is of kind {} and shape {:?}",
+                "the {what} of `{}` is [{}], but its {of} is of kind {} and shape {:?}",
                 self.name,
                 t.describe(),
                 ty.kind.name(),
@@ -155,6 +191,21 @@ fn seed(number: Number) -> Option<Datum> {
     }
 }
 
+/// A derivative for a leaf of that type.
+fn number(kind: LeafKind, datum: Option<Datum>) -> Number {
+    match (kind, datum) {
+        (_, Some(Datum::Tensor(t))) => Number::Tensor(t.into_tensor()),
+        (LeafKind::F32, Some(Datum::Float(x))) => Number::F32(x as f32),
+        (_, Some(Datum::Float(x))) => Number::F64(x),
+        (kind, _) => Number::none(kind),
+    }
+}
+
+/// The call, from its only owner.
+fn own(pass: Arc<Pass>) -> Result<Pass, Error> {
+    Arc::into_inner(pass).ok_or_else(|| Error::new("internal error, please report it: the call is in use elsewhere"))
+}
+
 /// All active values.
 fn everything(pass: &Pass) -> Mask {
     Mask::of((0..pass.active()).map(|_| true))
@@ -176,12 +227,7 @@ fn numbers(wrt: &[(LeafKind, Vec<usize>)], mut cotangents: Vec<Option<Datum>>) -
                 (a, b) => a.or(b),
             };
         }
-        results.push(match (kind, total) {
-            (_, Some(Datum::Tensor(t))) => Number::Tensor(t.into_tensor()),
-            (LeafKind::F32, Some(Datum::Float(x))) => Number::F32(x as f32),
-            (_, Some(Datum::Float(x))) => Number::F64(x),
-            (kind, _) => Number::none(*kind),
-        });
+        results.push(number(*kind, total));
     }
     Ok(results)
 }

@@ -74,8 +74,7 @@ where
     }
 }
 
-/// Forward mode: `tangents` lists the leaves of the tangents, `output` makes those of the outputs. Programs over tensors
-/// have none yet, and say so.
+/// Forward mode: `tangents` lists the leaves of the tangents, `output` makes those of the outputs.
 #[inline]
 pub fn jvp<A, R, T>(
     kernel: Option<&'static Kernel>,
@@ -92,7 +91,7 @@ where
 {
     match kernel {
         Some(kernel) => kernels::jvp(kernel, args, reach, tangents, finals, output),
-        None => Err(program::no_jvp(function())),
+        None => program::jvp(function(), args, reach, tangents, finals, output),
     }
 }
 

@@ -2,9 +2,9 @@
 
 pub(super) mod rules;
 
-use super::Arguments;
 use super::pull::{Program, Pull};
-use crate::differentiable::{Differentiable, Leaf, Leaves, Number, Place, Source};
+use super::{Arguments, structure};
+use crate::differentiable::{Differentiable, Leaf, LeafKind, Leaves, Number, Place, Source};
 use crate::engine::{self, Function};
 use crate::error::Error;
 use crate::kernel::shadow::Run;
@@ -41,12 +41,7 @@ where
     outputs.of(Leaf::RETURN, result);
     finals(&args, &mut outputs);
     let (outputs, _) = outputs.into_parts();
-    let leaf = |param, place| Leaf { param, place };
-    let leaves: Vec<Leaf> = outputs
-        .iter()
-        .flat_map(|run| run.leaves().map(move |place| leaf(run.param, place)))
-        .collect();
-    let bound = run.outputs(&leaves);
+    let bound = run.outputs(&leaves(&outputs));
     // SAFETY: as above; the leaves are not read any more.
     let result = unsafe { out.assume_init() };
     bound?;
@@ -93,14 +88,62 @@ pub fn autograd<A: Arguments, R>(
     Ok(unsafe { out.assume_init() })
 }
 
-/// Why there is no forward mode.
-pub(super) fn no_jvp(function: &'static Function) -> Error {
-    function.ready().err().unwrap_or_else(|| {
-        let name = function.name();
+/// Forward mode.
+pub(super) fn jvp<A, R, T>(
+    function: &'static Function,
+    args: A,
+    reach: impl FnOnce(&A, &mut Leaves),
+    tangents: impl FnOnce(&mut Leaves),
+    finals: impl FnOnce(&A, &mut Leaves),
+    output: impl FnOnce(&A, &R, &mut Source) -> Option<T>,
+) -> Result<(R, T), Error>
+where
+    A: Arguments,
+    R: Differentiable,
+{
+    function.ready()?;
+    let name = function.name();
+    let (mut inputs, mut given) = (Leaves::default(), Leaves::default());
+    reach(&args, &mut inputs);
+    tangents(&mut given);
+    let ((inputs, _), (given, _)) = (inputs.into_parts(), given.into_parts());
+    if let Some(difference) = structure::difference(&given, &inputs) {
+        return Err(Error::new(format!(
+            "the tangents of `{name}` have not the structure of its arguments: the tangents are made of {difference}"
+        )));
+    }
+    let given = given.iter().flat_map(Run::leaves).map(read).collect();
+    // By-value arguments are moved out by the callee.
+    let args = ManuallyDrop::new(args);
+    let mut out = MaybeUninit::<R>::uninit();
+    let place = out.as_mut_ptr().cast();
+    // SAFETY: the addresses are those of arguments of the requested function, and of a place for its result.
+    let mut run = args.addresses(|args| unsafe { function.forward(args, place, &leaves(&inputs)) })?;
+    // SAFETY: the call succeeded, so it wrote the result.
+    let result = unsafe { out.assume_init_ref() };
+    let mut outputs = Leaves::default();
+    outputs.of(Leaf::RETURN, result);
+    finals(&args, &mut outputs);
+    let outputs = leaves(&outputs.into_parts().0);
+    let kinds: Vec<LeafKind> = outputs.iter().map(|leaf| leaf.place.kind()).collect();
+    let numbers = run.outputs(&outputs).and_then(|()| run.push(given, &kinds));
+    let tangent = numbers.map(|numbers| output(&args, result, &mut Source::numbers(numbers)));
+    // SAFETY: as above; the leaves are not read any more.
+    let result = unsafe { out.assume_init() };
+    let none = || {
         Error::new(format!(
-            "`{name}::jvp`: forward mode is not available for functions over tensors yet; use `vjp`"
+            "`{name}::jvp`: the call gave no result, so that it has no tangent"
         ))
-    })
+    };
+    Ok((result, tangent?.ok_or_else(none)?))
+}
+
+/// Runs of leaves, one by one.
+fn leaves(runs: &[Run]) -> Vec<Leaf> {
+    let leaf = |param, place| Leaf { param, place };
+    runs.iter()
+        .flat_map(|run| run.leaves().map(move |place| leaf(run.param, place)))
+        .collect()
 }
 
 impl Program for engine::Run {

@@ -215,7 +215,7 @@ extern "C-unwind" fn cotangent_custom_vjp(rule: *const Rule, args: *const *const
 /// The marker of a leaf of a result.
 #[inline(never)]
 #[unsafe(no_mangle)]
-extern "C" fn cotangent_leaf(_kind: i32, _place: *const ()) {}
+pub(super) extern "C" fn cotangent_leaf(_kind: i32, _place: *const ()) {}
 
 /// Marks a function as constant for the derivative.
 #[inline(always)]

@@ -8,6 +8,7 @@ mod attached;
 mod autocast;
 mod direct;
 mod failures;
+mod forward;
 mod functions;
 mod higher;
 mod mutated;

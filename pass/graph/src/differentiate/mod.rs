@@ -5,9 +5,11 @@
 //! output has no cotangent (`None`, which users see as the undefined tensor), never zeros; that nothing is computed
 //! for an input that was not asked for. *Not here*: what is saved (`partition`).
 
+mod push;
 mod rule;
 mod sweep;
 
+pub use push::{Push, push};
 pub use rule::Vjp;
 pub use sweep::{Joint, varied, vjp};
 

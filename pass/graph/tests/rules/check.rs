@@ -37,7 +37,7 @@ fn with_components(v: &Value, components: Vec<f64>) -> Value {
     }
 }
 
-fn dot(a: &[Value], b: &[Value]) -> f64 {
+pub(crate) fn dot(a: &[Value], b: &[Value]) -> f64 {
     let products = |(a, b): (&Value, &Value)| -> f64 {
         let (a, b) = (components(a), components(b));
         assert_eq!(a.len(), b.len(), "a cotangent has the shape of its value");
@@ -47,7 +47,7 @@ fn dot(a: &[Value], b: &[Value]) -> f64 {
 }
 
 /// A random value of the same form. Those of single precision are rounded to it.
-fn random_like(v: &Value, random: &mut Random) -> Value {
+pub(crate) fn random_like(v: &Value, random: &mut Random) -> Value {
     match v {
         Value::Tensor(t) => random.tensor(t.shape()).cast(t.kind()).into(),
         _ => Value::Float(random.real()),

@@ -2,6 +2,7 @@
 
 mod check;
 mod edges;
+mod forward;
 mod samples;
 
 use check::Mutation;
@@ -24,6 +25,9 @@ fn main() {
         trials.push(trial(own, "gradient_agrees_with_differences", |_, s| check::first(s)));
         trials.push(trial(own, "gradient_can_be_differentiated_again", |_, s| {
             check::second(s)
+        }));
+        trials.push(trial(own, "forward_mode_agrees_with_reverse_mode", |_, s| {
+            forward::agrees(s)
         }));
         match own.rule {
             Rule::Linear(_) => trials.push(trial(own, "rule_is_the_transpose", |_, s| check::transpose(s, false))),
