@@ -1,10 +1,10 @@
 //! One call: the compiled forward, then its effects in the program's memory.
 
-use super::chain::Before;
 use super::code::{Code, Datum, Operand};
 use super::derivative::{Derivative, Source};
 use super::outputs::{Output, Root};
 use super::pass::{Pass, label};
+use super::route::Before;
 use super::saved::Saved;
 use super::special::{Lies, Path, Special, address};
 use crate::torch::{Handle, Raw, facts, node};

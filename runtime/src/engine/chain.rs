@@ -1,10 +1,9 @@
 //! A call of several regions: where only running tells how to go on, a region ends, and the call finds the next one.
 //!
 //! Each region runs compiled, with what it leaves for its backward. What it made for those after it has slots of the
-//! call's table, so that the next region's prologue finds it there, beside what the host has. The pullback goes
-//! through the regions and rules in reverse, with one cotangent per slot. To LibTorch the whole is one node.
+//! call's table, so that the next region's prologue finds it there, beside what the host has. The [way back](super::route)
+//! goes through the same steps. To LibTorch the whole is one node.
 
-use super::backward::Owner;
 use super::call::Failure;
 use super::code::{Datum, Operand};
 use super::derivative::{Derivative, Source};
@@ -12,8 +11,8 @@ use super::function::{Active, FAILS, Function};
 use super::host::Memory;
 use super::mask::Mask;
 use super::pass::Pass;
-use super::rule::{Called, call};
-use super::run::add;
+use super::route::{Before, Link};
+use super::rule::call;
 use super::saved::Saved;
 use super::special::{After, Path, Special};
 use crate::error::Error;
@@ -58,28 +57,6 @@ pub(super) struct Frame {
     same: HashMap<Slot, Slot>,
     /// Storages that were written to, with the slot.
     written: Vec<(u64, Slot)>,
-}
-
-/// One step of a call.
-enum Link {
-    Region {
-        pass: Pass,
-        /// Slots of what it is differentiated for.
-        inputs: Vec<Slot>,
-        /// Slots of its outputs.
-        outputs: Vec<Slot>,
-    },
-    Rule(Called),
-}
-
-/// What a call did before its last region, for the pullback.
-pub(super) struct Before {
-    links: Vec<Link>,
-    /// Slots of what the last region is differentiated for.
-    inputs: Vec<Slot>,
-    /// Slots of what the call is differentiated for.
-    pub(super) roots: Vec<Slot>,
-    same: HashMap<Slot, Slot>,
 }
 
 impl Function {
@@ -328,81 +305,4 @@ fn set(table: &mut Inputs, slot: Slot, word: u64) {
         table.0.resize(at + 1, 0);
     }
     table.0[at] = word;
-}
-
-/// The cotangents on the way back, by slot.
-pub(super) struct Bars<'a> {
-    bars: HashMap<Slot, Datum>,
-    same: &'a HashMap<Slot, Slot>,
-}
-
-impl Bars<'_> {
-    fn of(&self, slot: Slot) -> Slot {
-        self.same.get(&slot).copied().unwrap_or(slot)
-    }
-
-    pub(super) fn add(&mut self, slot: Slot, bar: Datum) -> Result<(), Error> {
-        let slot = self.of(slot);
-        let total = match self.bars.remove(&slot) {
-            None => bar,
-            Some(sum) => add(sum, bar)?,
-        };
-        self.bars.insert(slot, total);
-        Ok(())
-    }
-
-    pub(super) fn take(&mut self, slot: Slot) -> Option<Datum> {
-        let slot = self.of(slot);
-        self.bars.remove(&slot)
-    }
-}
-
-impl Before {
-    /// The cotangents of what the call is differentiated for, from the seeds of its last region.
-    pub(super) fn pullback(
-        &self,
-        last: &Pass,
-        seeds: &[Option<Datum>],
-        needs: &Mask,
-    ) -> Result<Vec<Option<Datum>>, Error> {
-        let mut bars = Bars {
-            bars: HashMap::new(),
-            same: &self.same,
-        };
-        pull(last, seeds, &self.inputs, &mut bars)?;
-        for link in self.links.iter().rev() {
-            match link {
-                Link::Region { pass, inputs, outputs } => {
-                    let seeds: Vec<Option<Datum>> = outputs.iter().map(|slot| bars.take(*slot)).collect();
-                    pull(pass, &seeds, inputs, &mut bars)?;
-                }
-                Link::Rule(called) => called.pull(&mut bars)?,
-            }
-        }
-        let roots = self.roots.iter().enumerate();
-        Ok(roots
-            .map(|(k, slot)| bars.take(*slot).filter(|_| needs.has(k)))
-            .collect())
-    }
-
-    /// Frees what was saved.
-    pub(super) fn release(&self) {
-        for link in &self.links {
-            match link {
-                Link::Region { pass, .. } => crate::torch::node::Backward::release(pass),
-                Link::Rule(called) => called.release(),
-            }
-        }
-    }
-}
-
-fn pull(pass: &Pass, seeds: &[Option<Datum>], inputs: &[Slot], bars: &mut Bars<'_>) -> Result<(), Error> {
-    let all = Mask::of(inputs.iter().map(|_| true));
-    let made = pass.own(seeds, &all, Owner::User).map_err(Error::new)?;
-    for (slot, bar) in inputs.iter().zip(made) {
-        if let Some(bar) = bar {
-            bars.add(*slot, bar)?;
-        }
-    }
-    Ok(())
 }

@@ -19,6 +19,7 @@ mod operators;
 mod outputs;
 mod pass;
 mod request;
+mod route;
 mod rule;
 mod run;
 mod saved;

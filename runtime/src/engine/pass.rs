@@ -1,19 +1,16 @@
 //! One call of a differentiated function: what it saved, and its pullback.
 
-<<<<<<< HEAD
-use super::backward::{Calls, Feed, Owner, Wish};
-use super::chain::Before;
-=======
 use super::backward::{Backward, Calls, Feed, Owner, Wish};
->>>>>>> 5a26210 (Forward mode of tensor functions: the transpose of the pullback)
 use super::code::{Datum, Operand};
 use super::derivative::Derivative;
 use super::mask::Mask;
+use super::route::Before;
 use super::saved::Saved;
 use crate::error::Error;
 use crate::exec::Meta;
 use crate::torch::node::Node;
 use crate::torch::{Handle, facts, node};
+use cotangent_graph::ir::Type;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -56,6 +53,14 @@ impl Pass {
         match &self.before {
             None => self.derivative.active(),
             Some(before) => before.roots.len(),
+        }
+    }
+
+    /// The type of a value that the call is differentiated for; `None` if no region reads it.
+    pub(super) fn input(&self, i: usize) -> Option<&Type> {
+        match &self.before {
+            None => Some(self.derivative.input(i)),
+            Some(before) => before.input(i, &self.derivative),
         }
     }
 
@@ -163,7 +168,10 @@ impl Pass {
     }
 
     /// Forward mode: the tangents of the outputs from those of the active values.
-    pub(super) fn push(self, tangents: &[Option<Datum>]) -> Result<Vec<Option<Datum>>, Error> {
+    pub(super) fn push(mut self, tangents: &[Option<Datum>]) -> Result<Vec<Option<Datum>>, Error> {
+        if let Some(before) = self.before.take() {
+            return before.push(self, tangents);
+        }
         let moving = Mask::of(tangents.iter().map(Option::is_some));
         if moving.is_empty() {
             return Ok(self.derivative.varies.iter().map(|_| None).collect());
@@ -175,13 +183,8 @@ impl Pass {
     fn spend(self, backward: &Backward, seeds: &[Option<Datum>]) -> Result<Vec<Option<Datum>>, Error> {
         let saved = self.saved.into_inner().unwrap_or_else(PoisonError::into_inner);
         let saved = saved.and_then(Arc::into_inner).ok_or_else(|| Error::new(RELEASED))?;
-<<<<<<< HEAD
         saved.check(&self.derivative.name, &|_| true).map_err(Error::new)?;
-        saved.spend(|data| backward.run_once(data, &seeds)).map_err(Error::new)
-=======
-        saved.check(&self.derivative.name).map_err(Error::new)?;
         saved.spend(|data| backward.run_once(data, seeds)).map_err(Error::new)
->>>>>>> 5a26210 (Forward mode of tensor functions: the transpose of the pullback)
     }
 
     /// No cotangents.

@@ -1,9 +1,9 @@
 //! Calls of functions with a derivative of their own: host code between two regions.
 
-use super::chain::Bars;
 use super::code::Datum;
 use super::pass::RELEASED;
 use super::request;
+use super::route::Bars;
 use crate::differentiable::{LeafKind, Number};
 use crate::entry::{Ran, Rule};
 use crate::error::Error;
@@ -192,6 +192,17 @@ impl Called {
     /// Is that result an `f32`?
     pub(super) fn is_single(&self, slot: Slot) -> bool {
         self.results.contains(&(slot, LeafKind::F32))
+    }
+
+    /// Forward mode: a rule for the way back has none for the way forward, so nothing that it reads may move.
+    pub(super) fn refuse_tangents(&self, moves: &dyn Fn(Slot) -> bool) -> Result<(), Error> {
+        match self.params.iter().any(|(slot, _)| slot.is_some_and(moves)) {
+            false => Ok(()),
+            true => Err(Error::new(format!(
+                "forward mode stops at `{}`: its own rule (`custom_vjp`) is for the pullback; use `vjp`",
+                self.name
+            ))),
+        }
     }
 
     /// Pulls the cotangents of the results back to the arguments.
