@@ -62,8 +62,8 @@ pub(super) unsafe fn call(
     // What an earlier region made is no tensor of the caller's yet: it leaves as a place of its own in LibTorch's graph.
     let leaving: HashMap<usize, Handle> = (0..fresh)
         .filter_map(|k| match derivative.made[k] {
-            // SAFETY: as above.
             Source::Given(i) if special.inputs[i].internal => {
+                // SAFETY: the caller's promise: the handles of a call are alive.
                 Some((k, unsafe { Handle::share_raw(tensor(i)) }.plain()))
             }
             _ => None,
