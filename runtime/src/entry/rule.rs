@@ -20,7 +20,7 @@
 
 use super::program::rules::{self, Backward};
 use super::shim::{Arguments, Callable, Shim, shim_of};
-use crate::differentiable::{Differentiable, Leaf, Leaves, Number};
+use crate::differentiable::{Differentiable, Leaf, Leaves, Number, Source};
 use crate::kernel::{Addresses, KernelRule};
 use std::alloc::Layout;
 use std::mem::{ManuallyDrop, MaybeUninit, offset_of};
