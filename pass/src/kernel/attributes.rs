@@ -14,6 +14,11 @@ pub const FORWARD_RULE: &str = "cotangent-forward-rule";
 pub const REVERSE_RULE: &str = "cotangent-reverse-rule";
 /// Name of the function that computes its tangents: each pointer and float followed by its shadow or tangent.
 pub const TANGENT_RULE: &str = "cotangent-tangent-rule";
+/// The function is called by the runtime of Rust programs: the arena says which floats there are in the memory that it is
+/// given (bits at [`WIDTHS`]: 1 `double`, 2 `float`), of which the shadows are zero before the forward sweep.
+pub const TOLD: &str = "cotangent-told";
+/// Where in the arena that stands.
+pub const WIDTHS: u64 = 56;
 /// All of these whose value names another function of the module.
 pub const RULES: [&str; 3] = [FORWARD_RULE, REVERSE_RULE, TANGENT_RULE];
 

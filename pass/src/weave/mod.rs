@@ -15,6 +15,7 @@
 mod assemble;
 mod entries;
 
+use crate::kernel::attributes::TOLD;
 use crate::kernel::prepare::{INHERITED, closure, inline_wrappers, optimise};
 use crate::kernel::{self, Refusal};
 use crate::llvm::{Function, Linkage, Mod, OwnedMod, Value};
@@ -55,6 +56,7 @@ pub(crate) fn weave(assembly: Assembly<'_>, kernels: &[Kernel]) -> Result<Woven,
     for kernel in kernels {
         if let Some(shim) = module.function(&kernel.shim) {
             shim.set_linkage(Linkage::LLVMExternalLinkage);
+            shim.add_string_attribute(TOLD, "");
         }
     }
     kernel::marks::read(module);

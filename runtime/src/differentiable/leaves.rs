@@ -149,6 +149,9 @@ impl Leaves {
     /// Adds leaves of one type that lie one behind the other.
     #[inline]
     pub fn run(&mut self, place: Place, count: usize) {
+        if let Some(walk) = &mut self.walk {
+            walk.saw(place.kind());
+        }
         if self.silent || count == 0 {
             return;
         }

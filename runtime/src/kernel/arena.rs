@@ -18,6 +18,8 @@ pub struct Arena {
     owned: *mut Owned,
     /// Shadows of global variables, which only the pass uses.
     globals: *mut u8,
+    /// Which floats there are in the memory that the call is given.
+    widths: u64,
 }
 
 /// A chunk begins with the address of the one before it.
@@ -54,6 +56,7 @@ impl Arena {
             objects_len: objects.len(),
             owned: std::ptr::null_mut(),
             globals: std::ptr::null_mut(),
+            widths: table.widths(),
         }
     }
 

@@ -40,8 +40,9 @@
 //! the function wrote, and leaves those of the arguments in their shadows. Before each `rev`, the runtime restores the
 //! shadows of the objects to what they were after `aug`, and writes the seeds; shadows in the arena are the pass's.
 //!
-//! **Arena.** [`arena::Arena`] is `%arena = { ptr, ptr, ptr, ptr, i64, ptr, ptr }`: next free byte and end of the newest
-//! chunk, newest chunk, objects, their number, a list that only the runtime uses, and a block that only the pass uses. A chunk comes from `malloc`; its first word
+//! **Arena.** [`arena::Arena`] is `%arena = { ptr, ptr, ptr, ptr, i64, ptr, ptr, i64 }`: next free byte and end of the newest
+//! chunk, newest chunk, objects, their number, a list that only the runtime uses, a block that only the pass uses, and
+//! which floats are among the leaves (1 `f64`, 2 `f32`). A chunk comes from `malloc`; its first word
 //! is the address of the chunk before it (or null). The runtime frees the chunks, on every way out. Memory that a call of
 //! `rev` takes is taken back after it (and zeroed, as far as the chunk stays). An object is `{ ptr start, i64 size,
 //! ptr shadow, i64 align }`.

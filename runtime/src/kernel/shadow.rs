@@ -65,12 +65,20 @@ pub(crate) struct Table {
     objects: Vec<Object>,
     /// How many of them, at the start, are those that a walk starts from.
     roots: usize,
+    /// Which floats are among the leaves: bits 1 `f64`, 2 `f32`.
+    widths: u64,
 }
 
 impl Table {
     /// The objects that a call starts from: what native code looks up.
     pub(crate) fn roots(&self) -> &[Object] {
         &self.objects[..self.roots]
+    }
+
+    /// Which floats are among the leaves.
+    #[inline]
+    pub(super) fn widths(&self) -> u64 {
+        self.widths
     }
 
     /// A zeroed shadow for a piece of memory; with a header, if the piece is an allocation.
@@ -200,7 +208,11 @@ impl Walk {
     #[inline]
     pub(crate) fn making() -> Walk {
         let objects = Vec::with_capacity(16);
-        Walk::new(Table { objects, roots: 0 }, true)
+        let table = Table {
+            objects,
+            ..Table::default()
+        };
+        Walk::new(table, true)
     }
 
     /// A walk that follows the shadows which a call left.
@@ -242,6 +254,16 @@ impl Walk {
     #[inline]
     pub(crate) fn start(&mut self, piece: Piece) {
         self.here = piece;
+    }
+
+    /// Says that there is a leaf of a kind.
+    #[inline]
+    pub(crate) fn saw(&mut self, kind: LeafKind) {
+        self.table.widths |= match kind {
+            LeafKind::F64 => 1,
+            LeafKind::F32 => 2,
+            LeafKind::Tensor => 0,
+        };
     }
 
     /// The shadow of an address in the piece that is walked through.

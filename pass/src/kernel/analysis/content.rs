@@ -13,6 +13,7 @@
 //! [`constraints`]: super::constraints
 
 use super::constraints::Constraints;
+use super::crossing;
 use super::kinds::Kinds;
 use super::regions::{Origin, Target};
 use super::span::{Span, gcd};
@@ -62,6 +63,8 @@ pub enum Holds {
         f32: bool,
         /// May there be floats of other widths?
         other: bool,
+        /// May there be what code outside put there, and no code of the module touches?
+        unknown: bool,
     },
 }
 
@@ -71,6 +74,7 @@ impl Holds {
         f64: true,
         f32: true,
         other: true,
+        unknown: true,
     };
 }
 
@@ -79,6 +83,7 @@ impl<'a, 'm> Content<'a, 'm> {
     pub fn new(module: Mod<'m>, llvm: &'a Analyses<'m>, roots: &[Function<'m>]) -> Self {
         let mut c = Constraints::solve(module, llvm, roots);
         spread_open(&mut c);
+        crossing::note(&mut c);
         Self { inner: RefCell::new(c) }
     }
 
@@ -106,6 +111,16 @@ impl<'a, 'm> Content<'a, 'm> {
             }
             _ => Holds::UNKNOWN,
         }
+    }
+
+    /// Does run time tell which floats memory from outside holds, and are its shadows zero in the forward sweep?
+    pub fn is_told(&self) -> bool {
+        self.inner.borrow().told
+    }
+
+    /// May shadows of floats be other than zero in the forward sweep, where the pointer leads?
+    pub fn may_hold_seeds(&self, pointer: Value<'m>) -> bool {
+        !self.is_told() && self.is_open(pointer)
     }
 
     /// Is it unknown what object a pointer leads to?
@@ -286,9 +301,10 @@ fn holds(c: &mut Constraints<'_, '_>, t: Target, size: Option<u64>, open: bool) 
         f64: all.meets(Kinds::F64 | Kinds::F64_TAIL),
         f32: all.meets(Kinds::F32),
         other: all.meets(Kinds::OTHER_FLOAT),
+        unknown: all.meets(Kinds::UNKNOWN),
     };
     if all.is_none() {
-        return if unknown { Holds::UNKNOWN } else { Holds::Integers };
+        return if unknown { nothing_known(c) } else { Holds::Integers };
     }
     if length % 4 != 0 && period != 0 || length > 4 * WINDOW as i64 {
         return undecided;
@@ -312,9 +328,32 @@ fn holds(c: &mut Constraints<'_, '_>, t: Target, size: Option<u64>, open: bool) 
     }
     if unknown && known.contains(&false) && !all.is_none() {
         // Parts of memory from outside that no code of the module touches.
-        return Holds::UNKNOWN;
+        return match undecided {
+            Holds::Undecided { f64, f32, other, .. } if c.told => Holds::Undecided {
+                pointers: true,
+                f64,
+                f32,
+                other,
+                unknown: true,
+            },
+            _ => Holds::UNKNOWN,
+        };
     }
     fields(&lanes, period).unwrap_or(undecided)
+}
+
+/// What memory from outside holds that no code of the module touches.
+fn nothing_known(c: &Constraints<'_, '_>) -> Holds {
+    match c.told {
+        true => Holds::Undecided {
+            pointers: true,
+            f64: false,
+            f32: false,
+            other: false,
+            unknown: true,
+        },
+        false => Holds::UNKNOWN,
+    }
 }
 
 fn fields(lanes: &[Kinds], period: u64) -> Option<Holds> {

@@ -45,12 +45,12 @@ impl Kinds {
 
     /// Can floats be in it?
     pub fn has_float(self) -> bool {
-        self.meets(Self::F64 | Self::F64_TAIL | Self::F32 | Self::OTHER_FLOAT)
+        self.meets(Self::F64 | Self::F64_TAIL | Self::F32 | Self::OTHER_FLOAT | Self::UNKNOWN)
     }
 
     /// Can pointers be in it?
     pub fn has_pointer(self) -> bool {
-        self.meets(Self::PTR | Self::PTR_TAIL)
+        self.meets(Self::PTR | Self::PTR_TAIL | Self::UNKNOWN)
     }
 }
 

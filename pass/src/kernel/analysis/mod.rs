@@ -8,6 +8,7 @@ pub mod activity;
 pub mod allocations;
 mod constraints;
 pub mod content;
+mod crossing;
 mod kinds;
 pub mod loops;
 mod regions;

@@ -177,6 +177,17 @@ impl Regions {
         self.classes[c as usize].1 |= kinds;
     }
 
+    /// The slots to which what is in a slot is copied as it is.
+    pub(crate) fn copies(&mut self, slot: u32) -> Vec<u32> {
+        let out = &self.slots[slot as usize].out;
+        let same: Vec<u32> = out
+            .iter()
+            .filter(|(_, step)| *step == Span::exact(0))
+            .map(|(to, _)| *to)
+            .collect();
+        same.into_iter().map(|to| self.rep(to)).collect()
+    }
+
     /// Number of slots.
     pub(crate) fn slot_count(&self) -> usize {
         self.slots.len()

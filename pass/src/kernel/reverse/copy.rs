@@ -8,7 +8,7 @@
 
 use super::augment::Augment;
 use super::frame::Slot;
-use super::leaves::is_active;
+use super::leaves::{is_active, widths};
 use super::memory::{guarded, held};
 use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
@@ -63,12 +63,14 @@ pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<(), Refu
         f64,
         f32,
         other,
+        unknown,
     } = holds(i, plan)
     else {
         return Ok(());
     };
+    let seeds = pointers.iter().any(|p| plan.content.may_hold_seeds(*p));
     let open = pointers.iter().any(|p| plan.content.is_open(*p));
-    if other || open && p && (f64 || f32) || open && f64 && f32 {
+    if other || unknown && !plan.content.is_told() || seeds && p && (f64 || f32) || open && f64 && f32 {
         let help = "copy the values one by one, or copy whole values of one type";
         return Err(Refusal::at(
             i,
@@ -217,7 +219,7 @@ pub(super) fn forward_copy<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<
 pub(super) fn forward_fill<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<(), Refusal> {
     let to = i.operand(0);
     let (target, there) = (a.plan.known_target(to), held(&holds(i, a.plan)));
-    if target == Target::Inactive || !there.pointers || there.floats && a.plan.content.is_open(to) {
+    if target == Target::Inactive || !there.pointers || there.floats && a.plan.content.may_hold_seeds(to) {
         return Ok(());
     }
     let context = a.engine.module().context();
@@ -326,16 +328,10 @@ fn move_back<'m>(
                 }
             }
         }
-        (_, Holds::Undecided { f64, f32, .. }) => {
-            let sort = match (f64, f32) {
-                (true, false) => 1,
-                (false, true) => 2,
-                _ => 3,
-            };
-            b.call(
-                engine.support("cotangent.move.words"),
-                &[to, from, bytes, mask, word.int(sort)],
-            );
+        (_, Holds::Undecided { f64, f32, unknown, .. }) => {
+            let sort = word.int(u64::from(*f64) | u64::from(*f32) << 1);
+            let sort = if *unknown { b.or(sort, widths(b)) } else { sort };
+            b.call(engine.support("cotangent.move.words"), &[to, from, bytes, mask, sort]);
         }
         (_, Holds::Integers) => {}
     }

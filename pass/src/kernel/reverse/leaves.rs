@@ -5,6 +5,7 @@
 //! *words*, which carry floats or pointers in lanes of four bytes.
 
 use crate::kernel::analysis::Kinds;
+use crate::kernel::attributes::WIDTHS;
 use crate::llvm::{Builder, IntPredicate, Mod, Type, TypeKind, Value};
 
 /// The shadow of memory that has none: a function, null, what the program itself must not reach.
@@ -172,6 +173,25 @@ impl<'m> Leaves<'_, 'm> {
             return x;
         }
         let doubles = Kinds::F64 | Kinds::F64_TAIL;
+        if lanes.iter().any(|(_, k)| k.meets(Kinds::UNKNOWN))
+            && bytes == 8
+            && let Some(sum) = self.module.function("cotangent.add.word")
+        {
+            let typed = |k: Kinds, bit: u64| {
+                if lanes.iter().any(|(_, own)| own.meets(k)) {
+                    bit
+                } else {
+                    0
+                }
+            };
+            let typed = context.int(64).int(typed(doubles, 1) | typed(Kinds::F32, 2));
+            let (p, q) = (b.bitcast(x, context.int(64)), b.bitcast(y, context.int(64)));
+            return b.bitcast(b.call(sum, &[p, q, b.or(typed, widths(b))]), ty);
+        }
+        if bytes == 4 && lanes.iter().all(|(_, k)| *k == Kinds::UNKNOWN) {
+            let float = context.float();
+            return b.bitcast(b.fadd(b.bitcast(x, float), b.bitcast(y, float)), ty);
+        }
         if !bytes.is_multiple_of(4) || lanes.iter().any(|(_, k)| k.meets(Kinds::F32) && k.meets(doubles)) {
             return self.add_undecided(b, x, y);
         }
@@ -243,6 +263,17 @@ impl<'m> Leaves<'_, 'm> {
         b.unreachable();
         b.at_end(go_on);
         b.bitcast(b.or(p, q), ty)
+    }
+}
+
+/// Which floats the caller's memory holds: of a function of a sweep, whose last argument is the arena, as run time tells
+/// it.
+pub fn widths<'m>(b: &Builder<'m>) -> Value<'m> {
+    let f = b.block().parent();
+    let word = f.module().context().int(64);
+    match f.params().last() {
+        Some(arena) => b.load(word, b.offset(*arena, word.int(WIDTHS))),
+        None => word.int(3),
     }
 }
 

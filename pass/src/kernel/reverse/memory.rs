@@ -55,9 +55,10 @@ pub(super) fn held(holds: &Holds) -> Carries {
             f64,
             f32,
             other,
+            unknown,
         } => Carries {
-            pointers: *pointers,
-            floats: *f64 || *f32 || *other,
+            pointers: *pointers || *unknown,
+            floats: *f64 || *f32 || *other || *unknown,
         },
     }
 }
@@ -77,11 +78,17 @@ fn is_either<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
 /// pointers from floats: in the forward sweep the shadow of a float is zero.
 fn is_undecided<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
     let v = moved(i);
-    let known = Kinds::F64 | Kinds::F64_TAIL | Kinds::F32 | Kinds::PTR | Kinds::PTR_TAIL;
+    let mut known = Kinds::F64 | Kinds::F64_TAIL | Kinds::F32 | Kinds::PTR | Kinds::PTR_TAIL;
+    if plan.content.is_told() {
+        known |= Kinds::UNKNOWN;
+    }
     if plan.leaves(v).lanes.iter().any(|(_, k)| !known.has(*k)) {
         return true;
     }
-    let told = v.ty().is_int() && v.ty().int_width() == 64 && !plan.content.is_open(access(i).0);
+    // Four bytes are no pointer, and what they are added to is a `float`, if not nothing.
+    let narrow = plan.leaves(v).lanes.iter().all(|(_, k)| *k == Kinds::UNKNOWN);
+    let whole = v.ty().is_int() && (v.ty().int_width() == 64 || narrow && v.ty().int_width() == 32);
+    let told = whole && !plan.content.may_hold_seeds(access(i).0);
     is_either(i, plan) && !told
 }
 
@@ -200,7 +207,7 @@ pub(super) fn forward_store<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result
     let known = a.plan.known_target(address);
     let (carried, there) = (a.plan.carries(i.operand(0)), there(i, a.plan));
     // Floats and integers end what pointers were there; in memory of the caller's the floats may have seeds.
-    let ends = there.pointers && !(carried.floats && a.plan.content.is_open(address));
+    let ends = there.pointers && !(carried.floats && a.plan.content.may_hold_seeds(address));
     let leads = a.plan.needs_shadow(i.operand(0));
     if !carried.pointers && !ends || known == Target::Inactive && !leads {
         return Ok(());

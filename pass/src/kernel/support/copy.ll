@@ -340,6 +340,43 @@ done:
   ret void
 }
 
+; The sum of two words: doubles (1), floats (2), or what only one of them is not zero of (3).
+define i64 @cotangent.add.word(i64 %x, i64 %y, i64 %sort) #0 {
+entry:
+  switch i64 %sort, label %either [
+    i64 1, label %double
+    i64 2, label %float
+  ]
+
+double:
+  %a = bitcast i64 %x to double
+  %b = bitcast i64 %y to double
+  %c = fadd double %a, %b
+  %d = bitcast double %c to i64
+  ret i64 %d
+
+float:
+  %p = bitcast i64 %x to <2 x float>
+  %q = bitcast i64 %y to <2 x float>
+  %r = fadd <2 x float> %p, %q
+  %s = bitcast <2 x float> %r to i64
+  ret i64 %s
+
+either:
+  %x.zero = icmp eq i64 %x, 0
+  %y.zero = icmp eq i64 %y, 0
+  %decided = or i1 %x.zero, %y.zero
+  br i1 %decided, label %merge, label %stop
+
+stop:
+  call void @cotangent.undecided()
+  unreachable
+
+merge:
+  %sum = or i64 %x, %y
+  ret i64 %sum
+}
+
 declare ptr @cotangent.alloc(ptr, i64)
 
 attributes #0 = { nounwind }

@@ -12,6 +12,7 @@ use super::kinds::Kinds;
 use super::regions::{Origin, Regions};
 use super::shape::{Leaf, Shape, Shapes, Sort, part_kind};
 use super::span::Span;
+use crate::kernel::attributes::TOLD;
 use crate::llvm::{Analyses, Function, Mod, Opcode, Type, Value};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -60,6 +61,8 @@ pub(crate) struct Constraints<'a, 'm> {
     pub(crate) sinks: Vec<(u32, Value<'m>)>,
     /// Loads and stores of less than four bytes: the lane, and the pointer.
     pub(crate) bytes: Vec<(u32, Value<'m>)>,
+    /// Does run time tell what memory from outside holds ([`TOLD`])?
+    pub(crate) told: bool,
     /// Lanes whose sign may be changed, cleared or set on the way to another lane.
     pub(crate) signs: Vec<(u32, Value<'m>)>,
 }
@@ -82,6 +85,7 @@ impl<'a, 'm> Constraints<'a, 'm> {
             bytes: vec![],
             sinks: vec![],
             signs: vec![],
+            told: !roots.is_empty() && roots.iter().all(|f| f.string_attribute(TOLD).is_some()),
         };
         for g in module.globals() {
             c.global(g);
