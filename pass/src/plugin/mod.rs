@@ -20,7 +20,7 @@ mod tests;
 
 use crate::kernel::prepare::Work;
 use crate::kernel::{self, DiffRequest, Refusal};
-use crate::llvm::{Function, Mod, Value, demangle, report_error};
+use crate::llvm::{Function, Linkage, Mod, Value, demangle, report_error};
 use lower::Requests;
 use names::EntryPoint;
 use std::cell::RefCell;
@@ -141,6 +141,10 @@ fn derive<'m>(program: Mod<'m>, requests: &[DiffRequest<'m>]) -> Result<(), Fail
     };
     let own: Vec<_> = requests.iter().filter_map(own).collect();
     kernel::differentiate(module, &own).map_err(Failed::Refused)?;
+    // The program itself calls it after a reverse sweep of its own.
+    if let Some(release) = module.function(split::RELEASE) {
+        release.set_linkage(Linkage::LLVMExternalLinkage);
+    }
     work.optimise_derivatives(requests)?;
     let entries: Vec<_> = requests
         .iter()

@@ -54,6 +54,12 @@ pub(crate) fn of<'m>(program: Mod<'m>, roots: &[Value<'m>], follow: &dyn Fn(Valu
     }
 }
 
+/// The functions that are derivatives of a function because the user says so.
+pub(super) fn rules_of<'m>(f: Function<'m>) -> Vec<Function<'m>> {
+    let names = RULES.iter().filter_map(|rule| f.string_attribute(rule));
+    names.filter_map(|name| f.module().function(&name)).collect()
+}
+
 struct Walk<'m, 'f> {
     follow: &'f dyn Fn(Value<'m>) -> bool,
     seen: HashSet<Value<'m>>,
@@ -97,6 +103,9 @@ impl<'m, 'f> Walk<'m, 'f> {
             self.definitions.push(v);
             self.visit(aliasee);
         } else if let Some(f) = v.as_function() {
+            for rule in rules_of(f) {
+                self.visit(rule.value());
+            }
             if !f.is_declaration() && !v.is_interposable() && (self.follow)(v) {
                 self.definitions.push(v);
                 self.body(f);
@@ -117,11 +126,6 @@ impl<'m, 'f> Walk<'m, 'f> {
     }
 
     fn body(&mut self, f: Function<'m>) {
-        for rule in RULES.iter().filter_map(|r| f.string_attribute(r)) {
-            if let Some(rule) = f.module().function(&rule) {
-                self.visit(rule.value());
-            }
-        }
         if let Some(p) = f.personality() {
             self.visit(p);
         }

@@ -66,11 +66,10 @@ impl<'c> Work<'c> {
         }
         super::marks::read(module);
         super::rules::lower_outputs(module);
-        let candidates: Vec<_> = reached
-            .candidates
-            .iter()
-            .filter_map(|f| module.function(&f.name()))
-            .collect();
+        // Nothing in the module calls these yet.
+        let pointed = reached.candidates.iter().filter_map(|f| module.function(&f.name()));
+        let rules = module.functions().flat_map(closure::rules_of);
+        let candidates: Vec<_> = pointed.chain(rules).filter(|f| !f.is_declaration()).collect();
         if !candidates.is_empty() {
             module.keep_alive(&candidates);
         }
