@@ -35,7 +35,7 @@ unsafe extern "C" {
     fn ct_cycle_entries(cycle: *const c_void, report: OneBlock, context: *mut c_void);
     fn ct_backedge_count(a: *mut c_void, header: LLVMBasicBlockRef, count: *mut u64) -> c_int;
     fn ct_expand_backedge_count(a: *mut c_void, header: LLVMBasicBlockRef, ty: LLVMTypeRef) -> LLVMValueRef;
-    fn ct_integer_facts(a: *mut c_void, f: LLVMValueRef, v: LLVMValueRef, facts: *mut i64) -> bool;
+    fn ct_integer_facts(a: *mut c_void, at: LLVMValueRef, v: LLVMValueRef, facts: *mut i64) -> bool;
     fn ct_alias(a: *mut c_void, f: LLVMValueRef, p: LLVMValueRef, p_size: u64, q: LLVMValueRef, q_size: u64) -> c_int;
     fn ct_mod_ref(a: *mut c_void, i: LLVMValueRef, p: LLVMValueRef, size: u64) -> c_int;
     fn ct_live_on_entry(a: *mut c_void, load: LLVMValueRef) -> bool;
@@ -261,11 +261,11 @@ impl<'m> Analyses<'m> {
         Value::new(unsafe { ct_expand_backedge_count(self.raw, header.raw(), ty.0) })
     }
 
-    /// What is known of an integer of the function; `None` if it has more than 64 bits.
-    pub fn integer_facts(&self, f: Function<'m>, v: Value<'m>) -> Option<IntegerFacts> {
+    /// What is known of an integer where an instruction uses it; `None` if it has more than 64 bits.
+    pub fn integer_facts(&self, at: Value<'m>, v: Value<'m>) -> Option<IntegerFacts> {
         let mut facts = [0i64; 3];
-        // SAFETY: callers give an integer of the function, or a constant; the array has three places.
-        let known = unsafe { ct_integer_facts(self.raw, f.0.raw(), v.raw(), facts.as_mut_ptr()) };
+        // SAFETY: callers give an instruction and its operand, an integer; the array has three places.
+        let known = unsafe { ct_integer_facts(self.raw, at.raw(), v.raw(), facts.as_mut_ptr()) };
         let [multiple, least, greatest] = facts;
         known.then_some(IntegerFacts {
             multiple,

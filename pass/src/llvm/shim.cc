@@ -6,6 +6,7 @@
 #include "llvm-c/Types.h"
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/CycleAnalysis.h"
+#include "llvm/Analysis/LazyValueInfo.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/MemorySSA.h"
 #include "llvm/Analysis/PostDominators.h"
@@ -251,13 +252,15 @@ LLVMValueRef ct_expand_backedge_count(void *a, LLVMBasicBlockRef header, LLVMTyp
 }
 
 // The values that an integer can have. Scalar evolution knows loops; of remainders and the like it knows less than their
-// operands tell.
-static ConstantRange range_of(ScalarEvolution &se, Value *v, unsigned depth) {
+// operands tell, and what holds where it is used (`at`) is known to neither.
+static ConstantRange range_of(ScalarEvolution &se, LazyValueInfo &lvi, Value *v, Instruction *at, unsigned depth) {
   const SCEV *s = se.getSCEV(v);
   ConstantRange known = se.getSignedRange(s).intersectWith(se.getUnsignedRange(s), ConstantRange::Signed);
+  if (isa<Instruction>(v) || isa<Argument>(v))
+    known = known.intersectWith(lvi.getConstantRange(v, at, /*UndefAllowed=*/false), ConstantRange::Signed);
   if (depth == 0) return known;
   auto with = [&](const ConstantRange &more) { return known.intersectWith(more, ConstantRange::Signed); };
-  auto operand = [&](User *u, unsigned k) { return range_of(se, u->getOperand(k), depth - 1); };
+  auto operand = [&](User *u, unsigned k) { return range_of(se, lvi, u->getOperand(k), at, depth - 1); };
   if (auto *cast = dyn_cast<CastInst>(v); cast && cast->getSrcTy()->isIntegerTy() && cast->getDestTy()->isIntegerTy())
     return with(operand(cast, 0).castOp(cast->getOpcode(), cast->getDestTy()->getIntegerBitWidth()));
   if (auto *op = dyn_cast<BinaryOperator>(v)) return with(operand(op, 0).binaryOp(op->getOpcode(), operand(op, 1)));
@@ -265,14 +268,18 @@ static ConstantRange range_of(ScalarEvolution &se, Value *v, unsigned depth) {
   return known;
 }
 
-// What is known of an integer at all its executions: facts[0], a number that it is a multiple of; facts[1] and facts[2],
-// its least and greatest value with sign. False if it has more than 64 bits.
-bool ct_integer_facts(void *a, LLVMValueRef function, LLVMValueRef integer, int64_t *facts) {
-  auto &se = analyses(a)->get<ScalarEvolutionAnalysis>(*value<Function>(function));
+// What is known of an integer where an instruction uses it: facts[0], a number that it is a multiple of; facts[1] and
+// facts[2], its least and greatest value with sign. False if it has more than 64 bits.
+bool ct_integer_facts(void *a, LLVMValueRef at, LLVMValueRef integer, int64_t *facts) {
+  auto *where = value<Instruction>(at);
+  auto &se = analyses(a)->get<ScalarEvolutionAnalysis>(*where->getFunction());
+  auto &lvi = analyses(a)->get<LazyValueAnalysis>(*where->getFunction());
   if (!se.isSCEVable(unwrap(integer)->getType()) || se.getTypeSizeInBits(unwrap(integer)->getType()) > 64)
     return false;
   const SCEV *s = se.getSCEV(unwrap(integer));
-  ConstantRange range = range_of(se, unwrap(integer), 6);
+  ConstantRange range = range_of(se, lvi, unwrap(integer), where, 6);
+  // Where nothing gets to, everything is true.
+  if (range.isEmptySet()) range = ConstantRange::getFull(range.getBitWidth());
   facts[0] = se.getConstantMultiple(s).getZExtValue();
   facts[1] = range.getSignedMin().getSExtValue();
   facts[2] = range.getSignedMax().getSExtValue();

@@ -8,6 +8,7 @@
 //!   call the program's own functions and read its own globals.
 
 mod allocators;
+mod bounds;
 pub(crate) mod closure;
 pub(crate) mod optimise;
 
@@ -66,6 +67,7 @@ impl<'c> Work<'c> {
         }
         super::marks::read(module);
         super::rules::lower_outputs(module);
+        bounds::note(module);
         // Nothing in the module calls these yet.
         let pointed = reached.candidates.iter().filter_map(|f| module.function(&f.name()));
         let rules = module.functions().flat_map(closure::rules_of);

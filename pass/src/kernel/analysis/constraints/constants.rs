@@ -44,7 +44,7 @@ impl<'m> Constraints<'_, 'm> {
             ValueKind::LLVMConstantExprValueKind => {
                 let (object, step) = self.address(v.operand(0))?;
                 Some(match v.const_opcode() {
-                    Opcode::LLVMGetElementPtr => (object, step.plus(self.step(None, v))),
+                    Opcode::LLVMGetElementPtr => (object, step.plus(self.step(false, v))),
                     Opcode::LLVMAddrSpaceCast | Opcode::LLVMPtrToInt | Opcode::LLVMIntToPtr | Opcode::LLVMBitCast => {
                         (object, step)
                     }

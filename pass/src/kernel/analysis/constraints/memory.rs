@@ -4,7 +4,7 @@ use super::{Constraints, Lane};
 use crate::kernel::analysis::kinds::Kinds;
 use crate::kernel::analysis::shape::{Leaf, Sort, part_kind};
 use crate::kernel::analysis::span::{Span, Step};
-use crate::llvm::{Function, Opcode, Type, Value};
+use crate::llvm::{Opcode, Type, Value};
 
 impl<'m> Constraints<'_, 'm> {
     pub(super) fn load(&mut self, i: Value<'m>) {
@@ -100,8 +100,8 @@ impl<'m> Constraints<'_, 'm> {
         }
     }
 
-    pub(super) fn gep(&mut self, f: Function<'m>, i: Value<'m>) {
-        let step = self.step(Some(f), i);
+    pub(super) fn gep(&mut self, i: Value<'m>) {
+        let step = self.step(true, i);
         let base = i.operand(0);
         let (from, to) = (self.slots_of(base), self.slots_of(i));
         let (bases, results) = (self.shape(base).slots, self.shape(i).slots);
@@ -111,7 +111,7 @@ impl<'m> Constraints<'_, 'm> {
     }
 
     /// What a `getelementptr` adds.
-    pub(super) fn step(&mut self, f: Option<Function<'m>>, gep: Value<'m>) -> Step {
+    pub(super) fn step(&mut self, inside: bool, gep: Value<'m>) -> Step {
         let mut ty = gep.gep_type();
         let mut total = Span::exact(0);
         let upward = gep.gep_never_wraps();
@@ -127,17 +127,17 @@ impl<'m> Constraints<'_, 'm> {
                 ty = ty.element();
             }
             let size = self.module.size(ty) as i64;
-            total = total.plus(self.index(f, index, size, upward));
+            total = total.plus(self.index(inside.then_some(gep), index, size, upward));
         }
         total
     }
 
-    fn index(&mut self, f: Option<Function<'m>>, index: Value<'m>, size: i64, upward: bool) -> Step {
+    fn index(&mut self, at: Option<Value<'m>>, index: Value<'m>, size: i64, upward: bool) -> Step {
         if index.is_const_int() {
             return Span::exact(index.sext_value().wrapping_mul(size));
         }
-        let facts = match f {
-            Some(f) if !is_vector(index.ty()) => self.llvm.integer_facts(f, index),
+        let facts = match at {
+            Some(at) if !is_vector(index.ty()) => self.llvm.integer_facts(at, index),
             _ => None,
         };
         let Some(facts) = facts else {

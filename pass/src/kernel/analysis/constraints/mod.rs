@@ -238,7 +238,7 @@ impl<'a, 'm> Constraints<'a, 'm> {
             LLVMLoad => self.load(i),
             LLVMStore => self.store(i),
             LLVMAtomicRMW | LLVMAtomicCmpXchg => self.atomic(i),
-            LLVMGetElementPtr => self.gep(f, i),
+            LLVMGetElementPtr => self.gep(i),
             LLVMPHI => {
                 let to = self.slots_of(i);
                 for (_, v) in i.incoming() {
