@@ -14,7 +14,7 @@ use super::reverse::shape;
 use super::reverse::sweep::Sweep;
 use super::rules::{add_bodies, known_body};
 use super::{DiffRequest, Refusal};
-use crate::llvm::{Analyses, Block, Builder, Function, Linkage, Mod, Opcode, Type, Value};
+use crate::llvm::{Analyses, Block, Builder, Function, Linkage, Mod, Opcode, Scope, Type, Value};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -56,6 +56,7 @@ pub struct Engine<'m> {
     derivatives: Vec<Derivative<'m>>,
     by_signature: HashMap<Signature<'m>, Result<usize, Vec<Refusal>>>,
     dispatches: Vec<Dispatch<'m>>,
+    frames: Scope<'m>,
 }
 
 impl<'m> Engine<'m> {
@@ -94,6 +95,7 @@ impl<'m> Engine<'m> {
             derivatives: vec![],
             by_signature: HashMap::new(),
             dispatches: vec![],
+            frames: Scope::new(module),
         })
     }
 
@@ -115,6 +117,11 @@ impl<'m> Engine<'m> {
     /// What integers hold.
     pub fn words(&self) -> Rc<Words<'m>> {
         self.words.clone()
+    }
+
+    /// The memory of frames, but for the shadow memory in them: no other access reaches it.
+    pub fn frames(&self) -> Scope<'m> {
+        self.frames
     }
 
     /// The module.
@@ -241,6 +248,9 @@ impl<'m> Engine<'m> {
         Sweep::emit(self, &plan, &self.derivatives[id]).map_err(|r| vec![r])?;
         let new = Augment::emit(self, &plan, &self.derivatives[id]).map_err(|r| vec![r])?;
         let declared = std::mem::replace(&mut self.derivatives[id].augmented, new);
+        for f in [new, self.derivatives[id].reverse] {
+            self.frames.close(f);
+        }
         declared.value().replace_with(new.value());
         declared.delete();
         Ok(())

@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 
 type Pair = unsafe extern "C" fn(*mut c_void, LLVMValueRef, LLVMValueRef);
+type OneValue = unsafe extern "C" fn(*mut c_void, LLVMValueRef);
 type OneBlock = unsafe extern "C" fn(*mut c_void, LLVMBasicBlockRef);
 
 // SAFETY: the functions of `shim.cc`, with its signatures.
@@ -42,6 +43,7 @@ unsafe extern "C" {
     fn ct_memory_effects(call: LLVMValueRef) -> u32;
     fn ct_argument_effects(call: LLVMValueRef, argument: u32) -> u32;
     fn ct_underlying_object(p: LLVMValueRef) -> LLVMValueRef;
+    fn ct_underlying_objects(p: LLVMValueRef, report: OneValue, context: *mut c_void);
 }
 
 impl<'m> Function<'m> {
@@ -325,5 +327,18 @@ impl<'m> Value<'m> {
     pub fn underlying_object(self) -> Value<'m> {
         // SAFETY: callers apply it to pointers; LLVM gives a value, never null.
         unsafe { Value::from_raw(ct_underlying_object(self.raw())) }
+    }
+
+    /// The objects that a pointer may point into: as [`Value::underlying_object`], through `phi` and `select` as well. What
+    /// cannot be followed stands for itself.
+    pub fn underlying_objects(self) -> Vec<Value<'m>> {
+        unsafe extern "C" fn report(context: *mut c_void, value: LLVMValueRef) {
+            // SAFETY: the context is the vector that `underlying_objects` passes; the value is live.
+            unsafe { (*context.cast::<Vec<Value<'_>>>()).push(Value::from_raw(value)) }
+        }
+        let mut objects: Vec<Value<'m>> = vec![];
+        // SAFETY: callers apply it to pointers; the vector is live during the call.
+        unsafe { ct_underlying_objects(self.raw(), report, (&raw mut objects).cast()) };
+        objects
     }
 }

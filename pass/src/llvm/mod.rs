@@ -18,6 +18,7 @@ mod instruction;
 mod module;
 mod owned;
 mod raw;
+mod scope;
 mod types;
 mod value;
 mod work;
@@ -27,6 +28,7 @@ pub use builder::Builder;
 pub use function::{Function, is_intrinsic};
 pub use instruction::Location;
 pub use owned::OwnedModule;
+pub use scope::Scope;
 pub use types::{Type, TypeKind};
 pub use value::{
     Block, Context as IrContext, IntPredicate, Linkage, Mod, Opcode, RealPredicate, RmwOp, Value, ValueKind,

@@ -15,6 +15,8 @@
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -105,6 +107,7 @@ SmallVector<AttributeSet, 8> params(const Function &f) {
 extern "C" {
 
 typedef void (*ct_pair)(void *context, LLVMValueRef old_value, LLVMValueRef new_value);
+typedef void (*ct_value)(void *context, LLVMValueRef value);
 typedef void (*ct_block)(void *context, LLVMBasicBlockRef block);
 
 // A copy of the function's body in the same module, as a function of another type: its first parameters are those of
@@ -326,4 +329,39 @@ uint32_t ct_argument_effects(LLVMValueRef call, uint32_t argument) {
 
 // The object that a pointer points into, through casts, offsets and calls that return an argument.
 LLVMValueRef ct_underlying_object(LLVMValueRef pointer) { return wrap(getUnderlyingObject(unwrap(pointer), 64)); }
+
+// The objects that a pointer may point into, through merges as well.
+void ct_underlying_objects(LLVMValueRef pointer, ct_value report, void *context) {
+  SmallVector<const Value *, 4> objects;
+  getUnderlyingObjects(unwrap(pointer), objects, nullptr, 64);
+  for (auto *object : objects)
+    report(context, wrap(object));
+}
+
+// A list with one new scope of alias analysis, in a domain of its own.
+LLVMMetadataRef ct_scope_new(LLVMModuleRef module) {
+  auto &context = unwrap(module)->getContext();
+  MDBuilder builder(context);
+  auto *scope = builder.createAnonymousAliasScope(builder.createAnonymousAliasScopeDomain("cotangent"), "frames");
+  return wrap(MDNode::get(context, {scope}));
+}
+
+// The memory of the access is in the scope.
+void ct_scope_own(LLVMValueRef instruction, LLVMMetadataRef scope) {
+  auto *i = value<Instruction>(instruction);
+  i->setMetadata(LLVMContext::MD_alias_scope,
+                 MDNode::concatenate(i->getMetadata(LLVMContext::MD_alias_scope), unwrap<MDNode>(scope)));
+}
+
+// The memory of all other accesses of the function is not.
+void ct_scope_close(LLVMValueRef function, LLVMMetadataRef scope) {
+  auto *list = unwrap<MDNode>(scope);
+  auto owns = [&](const Instruction &i) {
+    auto *scopes = i.getMetadata(LLVMContext::MD_alias_scope);
+    return scopes && is_contained(scopes->operands(), list->getOperand(0));
+  };
+  for (Instruction &i : instructions(value<Function>(function)))
+    if ((isa<LoadInst, StoreInst, MemIntrinsic>(i)) && !owns(i))
+      i.setMetadata(LLVMContext::MD_noalias, MDNode::concatenate(i.getMetadata(LLVMContext::MD_noalias), list));
+}
 }

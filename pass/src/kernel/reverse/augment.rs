@@ -197,7 +197,7 @@ impl<'a, 'm> Augment<'a, 'm> {
             let trips = self.b.add(self.primal(counted.count), word.int(1));
             let frame = self.b.call(alloc, &[self.arena, self.b.mul(trips, size)]);
             if let Some(last) = self.field(parent, Slot::Last(region)) {
-                self.b.store(frame, last);
+                self.engine.frames().own(self.b.store(frame, last));
             }
             self.b.before(rest);
             self.trips.insert(region, trips);
@@ -210,9 +210,10 @@ impl<'a, 'm> Augment<'a, 'm> {
             self.field(parent, Slot::Last(region)),
             self.field(region, Slot::Previous),
         ) {
-            let before = self.b.load(frame.ty(), last);
-            self.b.store(before, previous);
-            self.b.store(frame, last);
+            let own = |access| self.engine.frames().own(access);
+            let before = own(self.b.load(frame.ty(), last));
+            own(self.b.store(before, previous));
+            own(self.b.store(frame, last));
         }
     }
 
@@ -220,7 +221,11 @@ impl<'a, 'm> Augment<'a, 'm> {
         let Some(field) = self.field(self.plan.shape.region(block), Slot::Predecessor(block)) else {
             return;
         };
-        let number = self.engine.module().context().int(32);
+        let number = self
+            .engine
+            .module()
+            .context()
+            .int(8 * self.plan.number_size(block) as u32);
         self.b.before(copy.first().unwrap_or(rest));
         let phi = self.b.phi(number);
         let order = self.plan.shape.predecessors(block);
@@ -235,14 +240,14 @@ impl<'a, 'm> Augment<'a, 'm> {
             phi.add_incoming(&[(p, number.int(at as u64))]);
         }
         self.b.before(rest);
-        self.b.store(phi, field);
+        self.engine.frames().own(self.b.store(phi, field));
     }
 
     fn record_exit(&mut self, block: Block<'m>) {
         let Some(field) = self.field(0, Slot::Exit) else { return };
         let at = self.plan.shape.returns.iter().position(|r| *r == block).unwrap_or(0);
         let number = self.engine.module().context().int(32).int(at as u64);
-        self.b.store(number, field);
+        self.engine.frames().own(self.b.store(number, field));
     }
 
     /// Address of a field in the frame of a region that is open here.
@@ -268,7 +273,7 @@ impl<'a, 'm> Augment<'a, 'm> {
             };
             if let (Some(kept), Some(field)) = (kept, self.field(region, slot)) {
                 let alignment = self.engine.module().alignment(v.ty()).min(16);
-                self.b.store_aligned(kept, field, alignment);
+                self.engine.frames().own(self.b.store_aligned(kept, field, alignment));
             }
         }
     }

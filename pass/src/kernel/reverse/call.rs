@@ -201,7 +201,7 @@ pub(super) fn forward<'m>(construct: Construct<'m>, i: Value<'m>, a: &mut Augmen
             let size =
                 a.b.load(a.engine.module().context().int(64), a.engine.derivative(id).size_global);
             let frame = a.b.call(a.engine.support("cotangent.alloc"), &[a.arena, size]);
-            a.b.store(frame, field);
+            a.engine.frames().own(a.b.store(frame, field));
             frame
         }
         // A dispatcher allocates the frame and leaves its address here.
@@ -260,7 +260,7 @@ pub(super) fn reverse<'m>(construct: Construct<'m>, i: Value<'m>, s: &mut Sweep<
     let arena = s.arena;
     let field = s.field(region, Slot::Callee(i)).unwrap_or(arena);
     let frame = if s.plan.is_boxed(i) {
-        s.b.load(arena.ty(), field)
+        s.engine.frames().own(s.b.load(arena.ty(), field))
     } else {
         field
     };

@@ -30,7 +30,16 @@ pub enum Slot<'m> {
 #[derive(Default)]
 pub struct Frames<'m> {
     sizes: Vec<u64>,
-    fields: HashMap<(usize, Slot<'m>), (u64, u64)>,
+    fields: HashMap<(usize, Slot<'m>), Field>,
+    /// In the order in which they were asked for.
+    order: Vec<(usize, Slot<'m>)>,
+}
+
+#[derive(Clone, Copy)]
+struct Field {
+    offset: u64,
+    size: u64,
+    alignment: u64,
 }
 
 impl<'m> Frames<'m> {
@@ -38,7 +47,7 @@ impl<'m> Frames<'m> {
     pub fn new(regions: usize) -> Self {
         Self {
             sizes: vec![0; regions],
-            fields: HashMap::new(),
+            ..Self::default()
         }
     }
 
@@ -47,12 +56,30 @@ impl<'m> Frames<'m> {
         if self.fields.contains_key(&(region, slot)) {
             return;
         }
-        // A field may become an array: its size keeps the next one aligned.
         let alignment = alignment.clamp(1, 16);
+        // A field may become an array.
         let size = size.next_multiple_of(alignment);
-        let offset = self.sizes[region].next_multiple_of(alignment);
-        self.sizes[region] = offset + size;
-        self.fields.insert((region, slot), (offset, size));
+        let field = Field {
+            offset: 0,
+            size,
+            alignment,
+        };
+        self.sizes[region] += size;
+        self.fields.insert((region, slot), field);
+        self.order.push((region, slot));
+    }
+
+    /// Gives every field its place, when all are known: the most aligned ones come first, so that there are no gaps.
+    pub fn lay_out(&mut self) {
+        self.sizes.fill(0);
+        let mut order = self.order.clone();
+        order.sort_by_key(|key| std::cmp::Reverse(self.fields[key].alignment));
+        for key in order {
+            if let Some(field) = self.fields.get_mut(&key) {
+                field.offset = self.sizes[key.0];
+                self.sizes[key.0] += field.size;
+            }
+        }
     }
 
     /// Has the region that field?
@@ -60,15 +87,20 @@ impl<'m> Frames<'m> {
         self.fields.contains_key(&(region, slot))
     }
 
-    /// Where a field is: bytes from the start. In the frames of a counted loop, field after field is an array, so that
-    /// offset and distance of elements count in numbers of iterations.
+    /// Where a field is: bytes from the start, and bytes of the field. In the frames of a counted loop, field after field
+    /// is an array, so that both count in numbers of iterations.
     pub fn place(&self, region: usize, slot: Slot<'m>) -> Option<(u64, u64)> {
-        self.fields.get(&(region, slot)).copied()
+        self.fields.get(&(region, slot)).map(|f| (f.offset, f.size))
     }
 
-    /// Bytes of a frame of the region.
+    /// Bytes of a frame of the region; of a counted loop, the share of an iteration.
     pub fn size(&self, region: usize) -> u64 {
-        // Of a counted loop this is the share of an iteration; what is shared out is aligned by the allocation.
-        self.sizes[region].next_multiple_of(4)
+        self.sizes[region]
+    }
+
+    /// All fields of a region, with their bytes.
+    pub fn fields(&self, region: usize) -> impl Iterator<Item = (Slot<'m>, u64)> {
+        let own = self.order.iter().filter(move |(r, _)| *r == region);
+        own.map(|key| (key.1, self.fields[key].size))
     }
 }

@@ -9,6 +9,7 @@ pub mod augment;
 pub mod byvalue;
 pub mod call;
 pub mod construct;
+pub mod control;
 pub mod copy;
 pub mod counted;
 pub mod custom;

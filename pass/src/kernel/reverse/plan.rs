@@ -4,10 +4,11 @@
 //! bytes in frames, weighted by how many loops are around them.
 
 use super::construct::{Construct, Signature};
+use super::control::{Decision, Decisions};
 use super::counted::{Counted, Induction, induction};
 use super::frame::{Frames, Slot};
 use super::leaves::{Carries, Leaves};
-use super::shape::{Region, Shape};
+use super::shape::Shape;
 use super::varied;
 use crate::kernel::analysis::Content;
 use crate::kernel::analysis::activity::Activity;
@@ -71,6 +72,8 @@ pub struct Plan<'m> {
     pub constructs: HashMap<Value<'m>, Construct<'m>>,
     /// Fields of frames.
     pub frames: Frames<'m>,
+    /// How merges were reached, of which no record is kept.
+    pub decisions: HashMap<Block<'m>, Decision<'m>>,
     places: HashMap<Need<'m>, Place>,
     targets: HashMap<Value<'m>, Target>,
     boxed: HashSet<Value<'m>>,
@@ -106,6 +109,7 @@ impl<'m> Plan<'m> {
             shape,
             constructs: HashMap::new(),
             frames,
+            decisions: HashMap::new(),
             places: HashMap::new(),
             targets: HashMap::new(),
             boxed: HashSet::new(),
@@ -147,7 +151,7 @@ impl<'m> Plan<'m> {
         if !refusals.is_empty() {
             return Err(refusals);
         }
-        plan.reserve_control(&live);
+        plan.reserve_control(&live, engine);
         for i in live.iter().flat_map(|b| b.instructions()) {
             let construct = plan.constructs[&i];
             construct.reserve(i, &mut plan, engine);
@@ -155,40 +159,74 @@ impl<'m> Plan<'m> {
                 plan.need(need);
             }
         }
+        plan.reserve_addresses();
         Ok(plan)
     }
 
     /// Fields for the way that control took.
-    fn reserve_control(&mut self, live: &[Block<'m>]) {
+    fn reserve_control(&mut self, live: &[Block<'m>], engine: &Engine<'m>) {
         if self.shape.returns.len() > 1 {
             self.frames.reserve(0, Slot::Exit, 4, 4);
         }
         for region in 1..self.shape.regions.len() {
-            let Region {
-                header,
-                parent,
-                counted,
-                ..
-            } = &self.shape.regions[region];
-            if !header.is_some_and(|h| self.shape.is_live(h)) {
+            if !self.is_live_region(region) {
                 continue;
             }
-            self.frames.reserve(*parent, Slot::Last(region), 8, 8);
-            match counted {
-                Some(Counted { count, .. }) => {
-                    let count = *count;
-                    self.need(Need::Primal(count));
-                }
+            match self.counted(region) {
+                Some(Counted { count, .. }) => self.need(Need::Primal(count)),
                 None => self.frames.reserve(region, Slot::Previous, 8, 8),
             }
         }
-        for block in live {
-            let counted = self.shape.is_header(*block) && self.counted(self.shape.region(*block)).is_some();
-            if self.shape.predecessors(*block).len() > 1 && !counted {
-                self.frames
-                    .reserve(self.shape.region(*block), Slot::Predecessor(*block), 4, 4);
+        let merges: Vec<_> = live
+            .iter()
+            .copied()
+            .filter(|b| {
+                let counted = self.shape.is_header(*b) && self.counted(self.shape.region(*b)).is_some();
+                self.shape.predecessors(*b).len() > 1 && !counted
+            })
+            .collect();
+        let decisions = Decisions::new(&self.shape, engine.analyses());
+        let mut found: Vec<_> = merges.into_iter().map(|b| (b, decisions.of(b))).collect();
+        for (block, decision) in &mut found {
+            let region = self.shape.region(*block);
+            let (size, depth) = (self.number_size(*block), self.shape.regions[region].depth);
+            let record = size as f64 * LOOP.powi(depth as i32);
+            let Some(decision) = decision.take().filter(|d| {
+                let conditions = d.asked.values().map(|(c, ..)| self.cost(Need::Primal(*c), CHAIN).0);
+                conditions.sum::<f64>() <= record
+            }) else {
+                self.frames.reserve(region, Slot::Predecessor(*block), size, size);
+                continue;
+            };
+            for (condition, ..) in decision.asked.values() {
+                self.need(Need::Primal(*condition));
+            }
+            self.decisions.insert(*block, decision);
+        }
+    }
+
+    /// Bytes for the number of a predecessor.
+    pub fn number_size(&self, block: Block<'m>) -> u64 {
+        if self.shape.predecessors(block).len() <= 256 {
+            1
+        } else {
+            4
+        }
+    }
+
+    fn is_live_region(&self, region: usize) -> bool {
+        self.shape.regions[region].header.is_some_and(|h| self.shape.is_live(h))
+    }
+
+    /// Every frame that holds something has its address in the frame around it.
+    fn reserve_addresses(&mut self) {
+        for region in (1..self.shape.regions.len()).rev() {
+            if self.is_live_region(region) && self.frames.size(region) > 0 {
+                let parent = self.shape.regions[region].parent;
+                self.frames.reserve(parent, Slot::Last(region), 8, 8);
             }
         }
+        self.frames.lay_out();
     }
 
     /// The counter of a loop.
@@ -244,7 +282,7 @@ impl<'m> Plan<'m> {
         if let Some(target) = self.targets.get(&v) {
             return *target;
         }
-        // A loop's phi that meets itself knows nothing.
+        // What is found to lead to itself knows nothing.
         self.targets.insert(v, Target::Unknown);
         let target = self.find_target(v);
         self.targets.insert(v, target);
@@ -266,22 +304,14 @@ impl<'m> Plan<'m> {
         }
         match v.opcode() {
             Opcode::LLVMAlloca => Target::Active,
-            Opcode::LLVMGetElementPtr | Opcode::LLVMBitCast | Opcode::LLVMFreeze => self.target(v.operand(0)),
-            Opcode::LLVMSelect => {
-                let (yes, no) = (self.target(v.operand(1)), self.target(v.operand(2)));
-                if yes == no { yes } else { Target::Unknown }
-            }
-            Opcode::LLVMPHI => {
-                let mut sides = v.incoming().into_iter().filter(|(_, x)| *x != v);
-                let Some((_, first)) = sides.next() else {
-                    return Target::Unknown;
-                };
-                let first = self.target(first);
-                if sides.all(|(_, x)| self.target(x) == first) {
-                    first
-                } else {
-                    Target::Unknown
-                }
+            Opcode::LLVMGetElementPtr
+            | Opcode::LLVMBitCast
+            | Opcode::LLVMFreeze
+            | Opcode::LLVMSelect
+            | Opcode::LLVMPHI
+                if v.ty().is_pointer() =>
+            {
+                self.common_target(v)
             }
             Opcode::LLVMCall if is_thread_local(v) => self.target(v.operand(0)),
             Opcode::LLVMCall | Opcode::LLVMInvoke => match self.constructs.get(&v) {
@@ -289,6 +319,21 @@ impl<'m> Plan<'m> {
                 _ => Target::Unknown,
             },
             _ => Target::Unknown,
+        }
+    }
+
+    /// Where a pointer leads if all objects that it may point into agree. Null is no address to access, so it may be
+    /// anything.
+    fn common_target(&mut self, v: Value<'m>) -> Target {
+        let objects = v.underlying_objects();
+        let mut objects = objects.into_iter().filter(|x| *x != v && !x.is_null());
+        let Some(first) = objects.next() else {
+            return Target::Unknown;
+        };
+        let first = self.target(first);
+        match objects.all(|x| self.target(x) == first) {
+            true => first,
+            false => Target::Unknown,
         }
     }
 
@@ -350,6 +395,10 @@ impl<'m> Plan<'m> {
                 let indices = operands().skip(1).map(Need::Primal);
                 Some(std::iter::once(Need::Shadow(v.operand(0))).chain(indices).collect())
             }
+            (Need::Shadow(_), Opcode::LLVMPHI | Opcode::LLVMSelect) => {
+                let object = self.object_of(v)?;
+                Some(vec![Need::Shadow(object), Need::Primal(object), Need::Primal(v)])
+            }
             (Need::Primal(_), op) if is_cheap(op) => Some(operands().map(Need::Primal).collect()),
             _ => None,
         }
@@ -365,11 +414,21 @@ impl<'m> Plan<'m> {
 
     /// Does nothing write where the pointer leads, from the call on until its reverse is done?
     pub fn is_stable_memory(&self, pointer: Value<'m>) -> bool {
-        let object = pointer.underlying_object();
-        if object.is_global() {
-            return object.is_global_constant();
-        }
-        object.is_argument() && self.signature.argument_of(object).is_some_and(|a| a.stable)
+        let stable = |object: &Value<'m>| {
+            if object.is_global() {
+                return object.is_global_constant();
+            }
+            object.is_argument() && self.signature.argument_of(*object).is_some_and(|a| a.stable)
+        };
+        let objects = pointer.underlying_objects();
+        !objects.is_empty() && objects.iter().all(stable)
+    }
+
+    /// The one argument into whose memory a pointer leads: its shadow lies as far from the shadow of that.
+    pub fn object_of(&self, v: Value<'m>) -> Option<Value<'m>> {
+        let objects = v.underlying_objects();
+        let [object] = objects[..] else { return None };
+        (object.is_argument() && object.ty().is_pointer() && self.needs_shadow(object)).then_some(object)
     }
 
     /// Is it the counter of a loop?

@@ -14,6 +14,7 @@
 //! iteration was entered from the one before leads to the previous frame.
 
 use super::augment::{at, element};
+use super::control::{Decision, Step};
 use super::counted::Counted;
 use super::frame::Slot;
 use super::leaves::{UNKNOWN, inactive_shadow, neutral};
@@ -167,31 +168,34 @@ impl<'a, 'm> Sweep<'a, 'm> {
             self.end();
             return Ok(());
         }
-        let number = self.engine.module().context().int(32);
         let counted = self
             .plan
             .counted(self.region)
             .filter(|_| self.plan.shape.is_header(block));
-        let taken = match (predecessors.len(), counted) {
-            (1, _) => None,
-            (_, None) => Some(self.load_field(self.region, Slot::Predecessor(block), number)),
-            (_, Some(counted)) => {
+        let plan = self.plan;
+        let decision = plan.decisions.get(&block).filter(|_| predecessors.len() > 1);
+        let taken = match (predecessors.len(), counted, decision) {
+            (1, _, _) | (_, _, Some(_)) => None,
+            (_, None, _) => {
+                let number = self.engine.module().context().int(8 * plan.number_size(block) as u32);
+                Some(self.load_field(self.region, Slot::Predecessor(block), number))
+            }
+            (_, Some(counted), _) => {
                 // In the first iteration the loop was entered.
                 let index = self.index(self.region, counted);
                 let first = self.b.icmp(IntPredicate::LLVMIntEQ, index, index.ty().zero());
                 let entered = predecessors[0] == counted.preheader;
-                let first = if entered {
+                Some(if entered {
                     self.b.xor(first, first.ty().all_ones())
                 } else {
                     first
-                };
-                Some(self.b.zext(first, number))
+                })
             }
         };
         let from = self.b.block();
         let mut edges = vec![];
         for p in predecessors {
-            let edge = if taken.is_some() {
+            let edge = if taken.is_some() || decision.is_some() {
                 self.function.append_block("edge")
             } else {
                 from
@@ -210,6 +214,34 @@ impl<'a, 'm> Sweep<'a, 'm> {
         if let Some(taken) = taken {
             self.b.at_end(from);
             self.dispatch(taken, &edges);
+        }
+        if let Some(decision) = decision {
+            self.region = plan.shape.region(block);
+            self.decide(decision, from, &edges)?;
+        }
+        Ok(())
+    }
+
+    /// Asks the conditions that led to a merge, each in a block of its own, and goes on to the edges.
+    fn decide(&mut self, decision: &Decision<'m>, from: Block<'m>, edges: &[Block<'m>]) -> Result<(), Refusal> {
+        let blocks: HashMap<_, _> = decision
+            .asked
+            .keys()
+            .map(|asked| (*asked, self.function.append_block("asked")))
+            .collect();
+        let place = |step: Step<'m>| match step {
+            Step::Edge(k) => edges[k],
+            Step::Ask(block) => blocks[&block],
+            // Not reached, so it does not matter.
+            Step::Elsewhere => edges[0],
+        };
+        self.b.at_end(from);
+        self.b.br(place(decision.first));
+        for (asked, (condition, yes, no)) in &decision.asked {
+            self.b.at_end(blocks[asked]);
+            self.forget();
+            let condition = self.primal(*condition)?;
+            self.b.cond_br(condition, place(*yes), place(*no));
         }
         Ok(())
     }
@@ -318,7 +350,7 @@ impl<'a, 'm> Sweep<'a, 'm> {
 
     fn load_field(&mut self, region: usize, slot: Slot<'m>, ty: Type<'m>) -> Value<'m> {
         match self.field(region, slot) {
-            Some(field) => self.b.load(ty, field),
+            Some(field) => self.engine.frames().own(self.b.load(ty, field)),
             None => ty.zero(),
         }
     }
@@ -361,7 +393,7 @@ impl<'a, 'm> Sweep<'a, 'm> {
                     Place::Memory => at,
                     _ => {
                         let alignment = self.engine.module().alignment(v.ty()).min(16);
-                        self.b.load_aligned(v.ty(), at, alignment)
+                        self.engine.frames().own(self.b.load_aligned(v.ty(), at, alignment))
                     }
                 }
             }
@@ -392,6 +424,15 @@ impl<'a, 'm> Sweep<'a, 'm> {
             let step = self.primal(induction.step)?;
             let index = self.index(region, counted);
             return Ok(induction.at(self.b, index, start, step));
+        }
+        if let (Need::Shadow(_), Opcode::LLVMPHI | Opcode::LLVMSelect) = (need, v.opcode())
+            && let Some(object) = self.plan.object_of(v)
+        {
+            let word = self.engine.module().context().int(64);
+            let (to, from) = (self.primal(v)?, self.primal(object)?);
+            let distance = self.b.sub(self.b.ptrtoint(to, word), self.b.ptrtoint(from, word));
+            let shadow = self.shadow(object)?;
+            return Ok(self.b.offset(shadow, distance));
         }
         let mut operands = vec![];
         for (k, x) in v.operands().enumerate() {

@@ -8,6 +8,7 @@ declare noalias ptr @malloc(i64)
 declare void @free(ptr)
 declare void @abort()
 declare i32 @dprintf(i32, ptr, ...)
+declare i32 @madvise(ptr, i64, i32)
 declare ptr @cotangent.object(ptr, ptr)
 declare void @cotangent.lost(ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
@@ -37,7 +38,8 @@ grow:
   ret ptr %chunk
 }
 
-; Starts a chunk: twice as large as the arena's last one was, or as large as the block needs.
+; Starts a chunk: twice as large as the arena's last one was, or as large as the block needs. A large one is backed by
+; huge pages where the system has them: the first touch of each small page costs more than all that is done with it.
 define ptr @cotangent.grow(ptr %arena, i64 %bytes) #1 {
 entry:
   %chunks.at = getelementptr i8, ptr %arena, i64 16
@@ -80,6 +82,21 @@ link:
   %end = getelementptr i8, ptr %chunk, i64 %size
   %end.at = getelementptr i8, ptr %arena, i64 8
   store ptr %end, ptr %end.at, align 8
+  %large = icmp uge i64 %size, 4194304
+  br i1 %large, label %advise, label %done
+
+advise:
+  %from = ptrtoint ptr %chunk to i64
+  %from.up = add i64 %from, 2097151
+  %aligned = and i64 %from.up, -2097152
+  %to = ptrtoint ptr %end to i64
+  %length = sub i64 %to, %aligned
+  %pages = inttoptr i64 %aligned to ptr
+  ; 14: MADV_HUGEPAGE. Where it is not known the call fails, and that is all.
+  %heard = call i32 @madvise(ptr %pages, i64 %length, i32 14)
+  br label %done
+
+done:
   ret ptr %block
 }
 
