@@ -9,7 +9,7 @@
 use super::construct::Construct;
 use super::frame::Slot;
 use super::leaves::{UNKNOWN, inactive_shadow};
-use super::plan::{Need, Plan};
+use super::plan::{Need, Plan, Target};
 use crate::kernel::Refusal;
 use crate::kernel::engine::{Derivative, Engine};
 use crate::llvm::{Block, Builder, Function, Linkage, Opcode, Type, Value};
@@ -263,19 +263,30 @@ impl<'a, 'm> Augment<'a, 'm> {
     /// Stores a value, or its shadow, if the reverse wants it. The builder stands after its definition.
     fn keep(&mut self, v: Value<'m>) {
         let region = self.plan.shape.region_of_value(v);
-        for (need, slot) in [(Need::Primal(v), Slot::Primal(v)), (Need::Shadow(v), Slot::Shadow(v))] {
+        for (need, slot) in [
+            (Need::Primal(v), Slot::Primal(v)),
+            (Need::Shadow(v), Slot::Shadow(v)),
+            (Need::Offset(v), Slot::Offset(v)),
+        ] {
             if !self.plan.is_stored(need) {
                 continue;
             }
             let kept = match need {
                 Need::Primal(_) => Some(self.primal(v)),
                 Need::Shadow(_) => self.shadows.get(&v).copied(),
+                Need::Offset(_) => self.plan.object_of(v).map(|o| self.distance(v, o)),
             };
             if let (Some(kept), Some(field)) = (kept, self.field(region, slot)) {
-                let alignment = self.engine.module().alignment(v.ty()).min(16);
+                let alignment = self.engine.module().alignment(kept.ty()).min(16);
                 self.engine.frames().own(self.b.store_aligned(kept, field, alignment));
             }
         }
+    }
+
+    fn distance(&self, pointer: Value<'m>, object: Value<'m>) -> Value<'m> {
+        let word = self.engine.module().context().int(64);
+        let address = |v| self.b.ptrtoint(self.primal(v), word);
+        self.b.sub(address(pointer), address(object))
     }
 
     /// `ret`, with the shadow of the result.
@@ -305,6 +316,8 @@ impl<'a, 'm> Augment<'a, 'm> {
                         continue;
                     };
                     let side = match self.shadows.contains_key(&value) || value.is_constant() {
+                        // Nobody asks whether it is active, and LLVM sees that it is no object.
+                        true if value.is_null() && self.plan.known_target(i) == Target::Active => value,
                         true => self.shadow(value)?,
                         // A side from a block without a reverse.
                         false => inactive_shadow(value.ty(), UNKNOWN),

@@ -10,6 +10,8 @@ pub enum Slot<'m> {
     Primal(Value<'m>),
     /// The shadow of a value.
     Shadow(Value<'m>),
+    /// How far a pointer is from its object.
+    Offset(Value<'m>),
     /// The shadow memory of an `alloca`.
     Memory(Value<'m>),
     /// Frame of a call, or the address of it.

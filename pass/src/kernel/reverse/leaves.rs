@@ -285,8 +285,9 @@ pub fn only_if<'m>(b: &Builder<'m>, condition: Value<'m>, value: Value<'m>) -> V
 /// Is a shadow pointer the address of a shadow?
 pub fn is_active<'m>(m: Mod<'m>, b: &Builder<'m>, shadow: Value<'m>) -> Value<'m> {
     let int = m.context().int(64);
-    let bits = b.ptrtoint(shadow, int);
-    b.icmp(IntPredicate::LLVMIntULT, bits, int.int(INACTIVE))
+    // The shadow of null may be null.
+    let less = b.sub(b.ptrtoint(shadow, int), int.int(1));
+    b.icmp(IntPredicate::LLVMIntULT, less, int.int(INACTIVE - 1))
 }
 
 /// Is a shadow that of a pointer that was made from an integer?

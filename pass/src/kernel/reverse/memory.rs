@@ -18,6 +18,8 @@ use crate::kernel::analysis::{Field, Holds, Kinds};
 use crate::kernel::lost::{Lost, any_active, unless_shadowed};
 use crate::llvm::{Builder, IntPredicate, Opcode, RealPredicate, Type, Value};
 
+const NO_SIGNED_ZEROS: u32 = 1 << 3;
+
 /// Address, type and alignment of an access.
 fn access<'m>(i: Value<'m>) -> (Value<'m>, Type<'m>) {
     match i.opcode() {
@@ -252,6 +254,8 @@ pub(super) fn reverse_load<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<()
     }
     guarded(b, s.plan, known, shadow, None, || {
         let sum = leaves.add(b, b.load_aligned(ty, shadow, alignment), cotangent);
+        // What a store left as zero becomes the cotangent itself: no zero of a sum has a sign to keep.
+        sum.set_fast_math(if ty.scalar().is_float() { NO_SIGNED_ZEROS } else { 0 });
         b.store_aligned(sum, shadow, alignment);
         None
     });

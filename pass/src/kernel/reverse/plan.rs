@@ -27,13 +27,15 @@ pub enum Need<'m> {
     Primal(Value<'m>),
     /// The shadow of a value.
     Shadow(Value<'m>),
+    /// How far a pointer, and its shadow, is from the object that it leads into: see [`Plan::object_of`].
+    Offset(Value<'m>),
 }
 
 impl<'m> Need<'m> {
     /// The value that is meant.
     pub fn value(self) -> Value<'m> {
         match self {
-            Self::Primal(v) | Self::Shadow(v) => v,
+            Self::Primal(v) | Self::Shadow(v) | Self::Offset(v) => v,
         }
     }
 }
@@ -90,6 +92,8 @@ pub struct Plan<'m> {
 
 /// How much dearer memory is with every loop around it.
 const LOOP: f64 = 16.0;
+/// How much dearer a pointer is if nobody sees any more where it came from.
+const LOST: f64 = 1.5;
 /// How long a chain of operations may be computed again.
 const CHAIN: u32 = 12;
 
@@ -358,6 +362,7 @@ impl<'m> Plan<'m> {
             (Place::Memory, _) => Slot::Memory(need.value()),
             (_, Need::Primal(v)) => Slot::Primal(v),
             (_, Need::Shadow(v)) => Slot::Shadow(v),
+            (_, Need::Offset(v)) => Slot::Offset(v),
         };
         Some((self.shape.region_of_value(need.value()), slot))
     }
@@ -386,7 +391,7 @@ impl<'m> Plan<'m> {
             return match need {
                 Need::Primal(_) => Some(vec![Need::Primal(start), Need::Primal(step)]),
                 Need::Shadow(_) if unit.is_some() => Some(vec![Need::Shadow(start), Need::Primal(step)]),
-                Need::Shadow(_) => None,
+                Need::Shadow(_) | Need::Offset(_) => None,
             };
         }
         match (need, v.opcode()) {
@@ -395,9 +400,12 @@ impl<'m> Plan<'m> {
                 let indices = operands().skip(1).map(Need::Primal);
                 Some(std::iter::once(Need::Shadow(v.operand(0))).chain(indices).collect())
             }
+            (Need::Offset(_), _) => None,
             (Need::Shadow(_), Opcode::LLVMPHI | Opcode::LLVMSelect) => {
-                let object = self.object_of(v)?;
-                Some(vec![Need::Shadow(object), Need::Primal(object), Need::Primal(v)])
+                Some(vec![Need::Shadow(self.object_of(v)?), Need::Offset(v)])
+            }
+            (Need::Primal(_), Opcode::LLVMPHI) if v.ty().is_pointer() => {
+                Some(vec![Need::Primal(self.object_of(v)?), Need::Offset(v)])
             }
             (Need::Primal(_), op) if is_cheap(op) => Some(operands().map(Need::Primal).collect()),
             _ => None,
@@ -424,11 +432,17 @@ impl<'m> Plan<'m> {
         !objects.is_empty() && objects.iter().all(stable)
     }
 
-    /// The one argument into whose memory a pointer leads: its shadow lies as far from the shadow of that.
+    /// The one object into whose memory a pointer leads that moves: it and its shadow are as far from this and its shadow.
+    /// So one number does for both, and LLVM sees where they lead.
     pub fn object_of(&self, v: Value<'m>) -> Option<Value<'m>> {
         let objects = v.underlying_objects();
         let [object] = objects[..] else { return None };
-        (object.is_argument() && object.ty().is_pointer() && self.needs_shadow(object)).then_some(object)
+        let around = || {
+            let (inner, outer) = (self.shape.region_of_value(v), self.shape.region_of_value(object));
+            self.shape.within(inner, outer)
+        };
+        let found = object != v && object.ty().is_pointer() && (object.is_argument() || object.is_instruction());
+        (found && around()).then_some(object)
     }
 
     /// Is it the counter of a loop?
@@ -474,7 +488,14 @@ impl<'m> Plan<'m> {
         {
             return (0.0, false);
         }
-        let bytes = self.module.size(v.ty()) as f64;
+        let mut bytes = self.module.size(v.ty()) as f64;
+        if v.is(Opcode::LLVMPHI)
+            && v.ty().is_pointer()
+            && !matches!(need, Need::Offset(_))
+            && self.object_of(v).is_some()
+        {
+            bytes *= LOST;
+        }
         let stored = bytes * LOOP.powi(self.shape.regions[region].depth as i32);
         if chain == 0 {
             return (stored, false);
@@ -497,8 +518,12 @@ impl<'m> Plan<'m> {
         let slot = match need {
             Need::Primal(v) => Slot::Primal(v),
             Need::Shadow(v) => Slot::Shadow(v),
+            Need::Offset(v) => Slot::Offset(v),
         };
-        let (size, alignment) = (self.module.size(v.ty()), self.module.alignment(v.ty()));
+        let (size, alignment) = match need {
+            Need::Offset(_) => (8, 8),
+            _ => (self.module.size(v.ty()), self.module.alignment(v.ty())),
+        };
         self.frames
             .reserve(self.shape.region_of_value(v), slot, size, alignment.into());
         self.places.insert(need, Place::Field);

@@ -389,11 +389,15 @@ impl<'a, 'm> Sweep<'a, 'm> {
             Some(place) => {
                 let (region, slot) = self.plan.field(need).ok_or_else(|| self.unforeseen(v))?;
                 let at = self.field(region, slot).ok_or_else(|| self.unforeseen(v))?;
+                let ty = match need {
+                    Need::Offset(_) => self.engine.module().context().int(64),
+                    _ => v.ty(),
+                };
                 match place {
                     Place::Memory => at,
                     _ => {
-                        let alignment = self.engine.module().alignment(v.ty()).min(16);
-                        self.engine.frames().own(self.b.load_aligned(v.ty(), at, alignment))
+                        let alignment = self.engine.module().alignment(ty).min(16);
+                        self.engine.frames().own(self.b.load_aligned(ty, at, alignment))
                     }
                 }
             }
@@ -418,21 +422,27 @@ impl<'a, 'm> Sweep<'a, 'm> {
         if let Some((induction, region)) = self.plan.induction(v) {
             let counted = self.plan.counted(region).ok_or_else(|| self.unforeseen(v))?;
             let start = match need {
-                Need::Primal(_) => self.primal(induction.start)?,
                 Need::Shadow(_) => self.shadow(induction.start)?,
+                _ => self.primal(induction.start)?,
             };
             let step = self.primal(induction.step)?;
             let index = self.index(region, counted);
             return Ok(induction.at(self.b, index, start, step));
         }
-        if let (Need::Shadow(_), Opcode::LLVMPHI | Opcode::LLVMSelect) = (need, v.opcode())
+        let moves = match need {
+            Need::Shadow(_) => v.is(Opcode::LLVMPHI) || v.is(Opcode::LLVMSelect),
+            _ => v.is(Opcode::LLVMPHI),
+        };
+        if moves
+            && self.plan.is_stored(Need::Offset(v))
             && let Some(object) = self.plan.object_of(v)
         {
-            let word = self.engine.module().context().int(64);
-            let (to, from) = (self.primal(v)?, self.primal(object)?);
-            let distance = self.b.sub(self.b.ptrtoint(to, word), self.b.ptrtoint(from, word));
-            let shadow = self.shadow(object)?;
-            return Ok(self.b.offset(shadow, distance));
+            let offset = self.get(Need::Offset(v))?;
+            let base = match need {
+                Need::Shadow(_) => self.shadow(object)?,
+                _ => self.primal(object)?,
+            };
+            return Ok(self.b.offset(base, offset));
         }
         let mut operands = vec![];
         for (k, x) in v.operands().enumerate() {

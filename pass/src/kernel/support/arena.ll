@@ -139,7 +139,9 @@ define ptr @cotangent.shadow.realloc(ptr %arena, ptr allocptr %old, i64 %size, p
 entry:
   %new = call ptr @cotangent.shadow.alloc(ptr %arena, i64 %size)
   %bits = ptrtoint ptr %old to i64
-  %active = icmp ult i64 %bits, 4611686018427387904
+  ; Neither without a shadow nor null.
+  %less = sub i64 %bits, 1
+  %active = icmp ult i64 %less, 4611686018427387903
   br i1 %active, label %copy, label %done
 
 copy:
@@ -200,7 +202,9 @@ entry:
   %size.at = getelementptr i8, ptr %new, i64 -16
   %size = load i64, ptr %size.at, align 8
   %bits = ptrtoint ptr %old to i64
-  %active = icmp ult i64 %bits, 4611686018427387904
+  ; Neither without a shadow nor null.
+  %less = sub i64 %bits, 1
+  %active = icmp ult i64 %less, 4611686018427387903
   br i1 %active, label %copy, label %done
 
 copy:
