@@ -12,6 +12,7 @@
 #include "llvm/Analysis/PostDominators.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -33,6 +34,8 @@ struct Analyses {
   CGSCCAnalysisManager components;
   ModuleAnalysisManager modules;
   PassBuilder builder;
+  /// Blocks of functions from which a return is reached.
+  DenseMap<Function *, SmallPtrSet<BasicBlock *, 32>> returning;
 
   Analyses() {
     builder.registerModuleAnalyses(modules);
@@ -43,6 +46,23 @@ struct Analyses {
   }
 
   template <typename A> typename A::Result &get(Function &f) { return functions.getResult<A>(f); }
+
+  /// Can control that enters the block come back to the caller by a return?
+  bool returns(BasicBlock *from) {
+    auto [found, fresh] = returning.try_emplace(from->getParent());
+    auto &blocks = found->second;
+    if (fresh) {
+      SmallVector<BasicBlock *, 32> work;
+      for (BasicBlock &b : *from->getParent())
+        if (isa<ReturnInst>(b.getTerminator()) && blocks.insert(&b).second)
+          work.push_back(&b);
+      while (!work.empty())
+        for (BasicBlock *before : predecessors(work.pop_back_val()))
+          if (blocks.insert(before).second)
+            work.push_back(before);
+    }
+    return blocks.contains(from);
+  }
 };
 
 Analyses *analyses(void *a) { return static_cast<Analyses *>(a); }
@@ -54,28 +74,10 @@ MemoryLocation location(LLVMValueRef pointer, uint64_t size) {
   return MemoryLocation(unwrap(pointer), extent);
 }
 
-/// Can control that enters the block come back to the caller by a return?
-bool returns(BasicBlock *from, DenseMap<BasicBlock *, bool> &known) {
-  auto found = known.find(from);
-  if (found != known.end())
-    return found->second;
-  SmallVector<BasicBlock *, 8> work{from};
-  SmallPtrSet<BasicBlock *, 8> seen{from};
-  bool result = false;
-  while (!work.empty() && !result) {
-    BasicBlock *block = work.pop_back_val();
-    result = isa<ReturnInst>(block->getTerminator());
-    for (BasicBlock *next : successors(block))
-      if (seen.insert(next).second)
-        work.push_back(next);
-  }
-  known[from] = result;
-  return result;
-}
-
 /// How often the backedge is taken: the least of all exit counts. Exits from which the function cannot return (panics,
 /// unwinding) need no count. Null where a count is missing.
-const SCEV *backedges(ScalarEvolution &se, Loop *loop, DenseMap<BasicBlock *, bool> &known) {
+const SCEV *backedges(Analyses &all, Loop *loop) {
+  auto &se = all.get<ScalarEvolutionAnalysis>(*loop->getHeader()->getParent());
   SmallVector<BasicBlock *, 8> exiting;
   loop->getExitingBlocks(exiting);
   SmallVector<const SCEV *, 8> counts;
@@ -84,7 +86,7 @@ const SCEV *backedges(ScalarEvolution &se, Loop *loop, DenseMap<BasicBlock *, bo
     const SCEV *count = se.getExitCount(loop, block);
     bool leads_on = false;
     for (BasicBlock *next : successors(block))
-      leads_on |= !loop->contains(next) && returns(next, known);
+      leads_on |= !loop->contains(next) && all.returns(next);
     if (!isa<SCEVCouldNotCompute>(count)) {
       counts.push_back(count);
       regular |= leads_on;
@@ -159,6 +161,7 @@ void *ct_analyses_new() { return new Analyses(); }
 
 void ct_analyses_free(void *a) {
   auto *all = analyses(a);
+  all->returning.clear();
   all->modules.clear();
   all->components.clear();
   all->functions.clear();
@@ -168,6 +171,7 @@ void ct_analyses_free(void *a) {
 
 void ct_analyses_clear(void *a) {
   auto *all = analyses(a);
+  all->returning.clear();
   all->modules.clear();
   all->components.clear();
   all->functions.clear();
@@ -176,6 +180,7 @@ void ct_analyses_clear(void *a) {
 
 void ct_analyses_forget(void *a, LLVMValueRef function) {
   auto *f = value<Function>(function);
+  analyses(a)->returning.erase(f);
   analyses(a)->functions.invalidate(*f, PreservedAnalyses::none());
 }
 
@@ -227,8 +232,7 @@ int ct_backedge_count(void *a, LLVMBasicBlockRef header, uint64_t *count) {
   if (!loop || loop->getHeader() != unwrap(header) || !loop->getLoopPreheader())
     return 0;
   auto &se = analyses(a)->get<ScalarEvolutionAnalysis>(f);
-  DenseMap<BasicBlock *, bool> known;
-  const SCEV *taken = backedges(se, loop, known);
+  const SCEV *taken = backedges(*analyses(a), loop);
   if (!taken || se.getTypeSizeInBits(taken->getType()) > 64)
     return 0;
   if (auto *constant = dyn_cast<SCEVConstant>(taken)) {
@@ -247,8 +251,7 @@ LLVMValueRef ct_expand_backedge_count(void *a, LLVMBasicBlockRef header, LLVMTyp
   auto &f = *unwrap(header)->getParent();
   auto *loop = analyses(a)->get<LoopAnalysis>(f).getLoopFor(unwrap(header));
   auto &se = analyses(a)->get<ScalarEvolutionAnalysis>(f);
-  DenseMap<BasicBlock *, bool> known;
-  auto *taken = se.getTruncateOrZeroExtend(backedges(se, loop, known), unwrap(type));
+  auto *taken = se.getTruncateOrZeroExtend(backedges(*analyses(a), loop), unwrap(type));
   SCEVExpander expander(se, "trips");
   auto *at = loop->getLoopPreheader()->getTerminator();
   return expander.isSafeToExpandAt(taken, at) ? wrap(expander.expandCodeFor(taken, unwrap(type), at)) : nullptr;

@@ -30,8 +30,20 @@ pub enum Step<'m> {
 pub struct Decision<'m> {
     /// Where it begins.
     pub first: Step<'m>,
-    /// Conditions, and what they lead to: if they hold, and if not.
-    pub asked: HashMap<Block<'m>, (Value<'m>, Step<'m>, Step<'m>)>,
+    /// What is asked at some blocks.
+    pub asked: Vec<Asked<'m>>,
+}
+
+/// What is asked at the end of a block.
+pub struct Asked<'m> {
+    /// The block.
+    pub at: Block<'m>,
+    /// The condition.
+    pub condition: Value<'m>,
+    /// What follows if it holds.
+    pub yes: Step<'m>,
+    /// What follows if not.
+    pub no: Step<'m>,
 }
 
 /// Finds decisions in a function.
@@ -68,7 +80,7 @@ impl<'a, 'm> Decisions<'a, 'm> {
             all: self,
             merge,
             known: HashMap::new(),
-            asked: HashMap::new(),
+            asked: vec![],
         };
         let first = walk.block(from)?;
         (first != Step::Elsewhere).then_some(Decision {
@@ -82,7 +94,7 @@ struct Walk<'w, 'a, 'm> {
     all: &'w Decisions<'a, 'm>,
     merge: Block<'m>,
     known: HashMap<Block<'m>, Step<'m>>,
-    asked: HashMap<Block<'m>, (Value<'m>, Step<'m>, Step<'m>)>,
+    asked: Vec<Asked<'m>>,
 }
 
 impl<'m> Walk<'_, '_, 'm> {
@@ -112,7 +124,12 @@ impl<'m> Walk<'_, '_, 'm> {
             [one] => *one,
             [yes, no] if yes == no => *yes,
             [yes, no] if conditional => {
-                self.asked.insert(block, (end.operand(0), *yes, *no));
+                self.asked.push(Asked {
+                    at: block,
+                    condition: end.operand(0),
+                    yes: *yes,
+                    no: *no,
+                });
                 Step::Ask(block)
             }
             _ => return None,

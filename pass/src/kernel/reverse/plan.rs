@@ -6,6 +6,7 @@
 use super::construct::{Construct, Signature};
 use super::control::{Decision, Decisions};
 use super::counted::{Counted, Induction, induction};
+use super::cut::{Costs, choose};
 use super::frame::{Frames, Slot};
 use super::leaves::{Carries, Leaves};
 use super::shape::Shape;
@@ -90,13 +91,6 @@ pub struct Plan<'m> {
     module: Mod<'m>,
 }
 
-/// How much dearer memory is with every loop around it.
-const LOOP: f64 = 16.0;
-/// How much dearer a pointer is if nobody sees any more where it came from.
-const LOST: f64 = 1.5;
-/// How long a chain of operations may be computed again.
-const CHAIN: u32 = 12;
-
 impl<'m> Plan<'m> {
     /// Plans a function.
     ///
@@ -155,20 +149,21 @@ impl<'m> Plan<'m> {
         if !refusals.is_empty() {
             return Err(refusals);
         }
-        plan.reserve_control(&live, engine);
+        let mut wanted = vec![];
+        plan.reserve_control(&live, engine, &mut wanted);
         for i in live.iter().flat_map(|b| b.instructions()) {
             let construct = plan.constructs[&i];
             construct.reserve(i, &mut plan, engine);
-            for need in construct.needs(i, &plan) {
-                plan.need(need);
-            }
+            wanted.extend(construct.needs(i, &plan));
         }
+        plan.places = choose(&plan, wanted);
+        plan.reserve_fields();
         plan.reserve_addresses();
         Ok(plan)
     }
 
     /// Fields for the way that control took.
-    fn reserve_control(&mut self, live: &[Block<'m>], engine: &Engine<'m>) {
+    fn reserve_control(&mut self, live: &[Block<'m>], engine: &Engine<'m>, wanted: &mut Vec<Need<'m>>) {
         if self.shape.returns.len() > 1 {
             self.frames.reserve(0, Slot::Exit, 4, 4);
         }
@@ -177,7 +172,7 @@ impl<'m> Plan<'m> {
                 continue;
             }
             match self.counted(region) {
-                Some(Counted { count, .. }) => self.need(Need::Primal(count)),
+                Some(Counted { count, .. }) => wanted.push(Need::Primal(count)),
                 None => self.frames.reserve(region, Slot::Previous, 8, 8),
             }
         }
@@ -190,22 +185,22 @@ impl<'m> Plan<'m> {
             })
             .collect();
         let decisions = Decisions::new(&self.shape, engine.analyses());
-        let mut found: Vec<_> = merges.into_iter().map(|b| (b, decisions.of(b))).collect();
-        for (block, decision) in &mut found {
-            let region = self.shape.region(*block);
-            let (size, depth) = (self.number_size(*block), self.shape.regions[region].depth);
-            let record = size as f64 * LOOP.powi(depth as i32);
-            let Some(decision) = decision.take().filter(|d| {
-                let conditions = d.asked.values().map(|(c, ..)| self.cost(Need::Primal(*c), CHAIN).0);
-                conditions.sum::<f64>() <= record
-            }) else {
-                self.frames.reserve(region, Slot::Predecessor(*block), size, size);
+        let found: Vec<_> = merges.into_iter().map(|b| (b, decisions.of(b))).collect();
+        let mut costs = Costs::default();
+        for (block, decision) in found {
+            let (region, size) = (self.shape.region(block), self.number_size(block));
+            let record = self.cost_of_bytes(size, region);
+            let conditions = |d: &Decision<'m>| d.asked.iter().map(|a| Need::Primal(a.condition)).collect::<Vec<_>>();
+            let cheaper = |d: &Decision<'m>| {
+                let asked = conditions(d);
+                asked.into_iter().map(|c| costs.least(self, c)).sum::<u64>() <= record
+            };
+            let Some(decision) = decision.filter(cheaper) else {
+                self.frames.reserve(region, Slot::Predecessor(block), size, size);
                 continue;
             };
-            for (condition, ..) in decision.asked.values() {
-                self.need(Need::Primal(*condition));
-            }
-            self.decisions.insert(*block, decision);
+            wanted.extend(conditions(&decision));
+            self.decisions.insert(block, decision);
         }
     }
 
@@ -220,6 +215,28 @@ impl<'m> Plan<'m> {
 
     fn is_live_region(&self, region: usize) -> bool {
         self.shape.regions[region].header.is_some_and(|h| self.shape.is_live(h))
+    }
+
+    /// Fields for what is to be stored, in the order of the code.
+    fn reserve_fields(&mut self) {
+        let arguments = self.function.params();
+        let blocks = self.shape.blocks.clone();
+        for v in arguments
+            .into_iter()
+            .chain(blocks.iter().flat_map(|b| b.instructions()))
+        {
+            for (need, slot) in [
+                (Need::Primal(v), Slot::Primal(v)),
+                (Need::Shadow(v), Slot::Shadow(v)),
+                (Need::Offset(v), Slot::Offset(v)),
+            ] {
+                if self.is_stored(need) {
+                    let (size, alignment) = self.size_of_field(need);
+                    self.frames
+                        .reserve(self.shape.region_of_value(v), slot, size, alignment);
+                }
+            }
+        }
     }
 
     /// Every frame that holds something has its address in the frame around it.
@@ -372,163 +389,6 @@ impl<'m> Plan<'m> {
         self.place(need) == Some(Place::Field)
     }
 
-    /// Plans where something comes from.
-    fn need(&mut self, need: Need<'m>) {
-        self.place_at_cost(need, CHAIN);
-    }
-
-    /// Operands from which it can be computed again.
-    fn recipe(&self, need: Need<'m>) -> Option<Vec<Need<'m>>> {
-        let v = need.value();
-        if !v.is_instruction() {
-            return None;
-        }
-        let operands = || v.operands();
-        if self.is_index(v) {
-            return matches!(need, Need::Primal(_)).then(Vec::new);
-        }
-        if let Some((Induction { start, step, unit, .. }, _)) = self.induction(v) {
-            return match need {
-                Need::Primal(_) => Some(vec![Need::Primal(start), Need::Primal(step)]),
-                Need::Shadow(_) if unit.is_some() => Some(vec![Need::Shadow(start), Need::Primal(step)]),
-                Need::Shadow(_) | Need::Offset(_) => None,
-            };
-        }
-        match (need, v.opcode()) {
-            (Need::Primal(_), Opcode::LLVMLoad) if self.is_stable(v) => Some(vec![Need::Primal(v.operand(0))]),
-            (Need::Shadow(_), Opcode::LLVMGetElementPtr | Opcode::LLVMBitCast | Opcode::LLVMFreeze) => {
-                let indices = operands().skip(1).map(Need::Primal);
-                Some(std::iter::once(Need::Shadow(v.operand(0))).chain(indices).collect())
-            }
-            (Need::Offset(_), _) => None,
-            (Need::Shadow(_), Opcode::LLVMPHI | Opcode::LLVMSelect) => {
-                Some(vec![Need::Shadow(self.object_of(v)?), Need::Offset(v)])
-            }
-            (Need::Primal(_), Opcode::LLVMPHI) if v.ty().is_pointer() => {
-                Some(vec![Need::Primal(self.object_of(v)?), Need::Offset(v)])
-            }
-            (Need::Primal(_), op) if is_cheap(op) => Some(operands().map(Need::Primal).collect()),
-            _ => None,
-        }
-    }
-
-    /// Reads the load what is still there in the reverse?
-    fn is_stable(&self, load: Value<'m>) -> bool {
-        if load.is_volatile() || load.is_atomic() {
-            return false;
-        }
-        self.is_stable_memory(load.operand(0))
-    }
-
-    /// Does nothing write where the pointer leads, from the call on until its reverse is done?
-    pub fn is_stable_memory(&self, pointer: Value<'m>) -> bool {
-        let stable = |object: &Value<'m>| {
-            if object.is_global() {
-                return object.is_global_constant();
-            }
-            object.is_argument() && self.signature.argument_of(*object).is_some_and(|a| a.stable)
-        };
-        let objects = pointer.underlying_objects();
-        !objects.is_empty() && objects.iter().all(stable)
-    }
-
-    /// The one object into whose memory a pointer leads that moves: it and its shadow are as far from this and its shadow.
-    /// So one number does for both, and LLVM sees where they lead.
-    pub fn object_of(&self, v: Value<'m>) -> Option<Value<'m>> {
-        let objects = v.underlying_objects();
-        let [object] = objects[..] else { return None };
-        let around = || {
-            let (inner, outer) = (self.shape.region_of_value(v), self.shape.region_of_value(object));
-            self.shape.within(inner, outer)
-        };
-        let found = object != v && object.ty().is_pointer() && (object.is_argument() || object.is_instruction());
-        (found && around()).then_some(object)
-    }
-
-    /// Is it the counter of a loop?
-    pub fn is_index(&self, v: Value<'m>) -> bool {
-        v.is(Opcode::LLVMPHI)
-            && self
-                .counted(self.shape.region_of_value(v))
-                .is_some_and(|c| c.index == v)
-    }
-
-    /// Decides where something comes from, and gives what that costs.
-    fn place_at_cost(&mut self, need: Need<'m>, chain: u32) {
-        let v = need.value();
-        if v.is_constant() || self.places.contains_key(&need) {
-            return;
-        }
-        if let Need::Shadow(v) = need
-            && self.frames.has(self.shape.region_of_value(v), Slot::Memory(v))
-        {
-            self.places.insert(need, Place::Memory);
-            return;
-        }
-        let (_, again) = self.cost(need, chain);
-        if again {
-            self.places.insert(need, Place::Recompute);
-            for operand in self.recipe(need).unwrap_or_default() {
-                self.place_at_cost(operand, chain - 1);
-            }
-        } else {
-            self.store(need);
-        }
-    }
-
-    /// The cheapest way to have something, and whether that is to compute it again.
-    fn cost(&self, need: Need<'m>, chain: u32) -> (f64, bool) {
-        let v = need.value();
-        if v.is_constant() || self.places.contains_key(&need) {
-            return (0.0, false);
-        }
-        let region = self.shape.region_of_value(v);
-        if let Need::Shadow(v) = need
-            && self.frames.has(region, Slot::Memory(v))
-        {
-            return (0.0, false);
-        }
-        let mut bytes = self.module.size(v.ty()) as f64;
-        if v.is(Opcode::LLVMPHI)
-            && v.ty().is_pointer()
-            && !matches!(need, Need::Offset(_))
-            && self.object_of(v).is_some()
-        {
-            bytes *= LOST;
-        }
-        let stored = bytes * LOOP.powi(self.shape.regions[region].depth as i32);
-        if chain == 0 {
-            return (stored, false);
-        }
-        let Some(recipe) = self.recipe(need) else {
-            return (stored, false);
-        };
-        let mut again = 0.0;
-        for operand in recipe {
-            again += self.cost(operand, chain - 1).0;
-            if again > stored {
-                return (stored, false);
-            }
-        }
-        (again, true)
-    }
-
-    fn store(&mut self, need: Need<'m>) {
-        let v = need.value();
-        let slot = match need {
-            Need::Primal(v) => Slot::Primal(v),
-            Need::Shadow(v) => Slot::Shadow(v),
-            Need::Offset(v) => Slot::Offset(v),
-        };
-        let (size, alignment) = match need {
-            Need::Offset(_) => (8, 8),
-            _ => (self.module.size(v.ty()), self.module.alignment(v.ty())),
-        };
-        self.frames
-            .reserve(self.shape.region_of_value(v), slot, size, alignment.into());
-        self.places.insert(need, Place::Field);
-    }
-
     /// Says whether the frame of a call is a block of its own.
     pub fn set_boxed(&mut self, call: Value<'m>, boxed: bool) {
         if boxed {
@@ -545,44 +405,4 @@ impl<'m> Plan<'m> {
     pub fn module(&self) -> Mod<'m> {
         self.module
     }
-}
-
-/// Operations that are cheaper to repeat than to store: no access to memory, no call.
-fn is_cheap(op: Opcode) -> bool {
-    use Opcode::*;
-    matches!(
-        op,
-        LLVMAdd
-            | LLVMSub
-            | LLVMMul
-            | LLVMShl
-            | LLVMLShr
-            | LLVMAShr
-            | LLVMAnd
-            | LLVMOr
-            | LLVMXor
-            | LLVMTrunc
-            | LLVMZExt
-            | LLVMSExt
-            | LLVMPtrToInt
-            | LLVMIntToPtr
-            | LLVMBitCast
-            | LLVMGetElementPtr
-            | LLVMICmp
-            | LLVMFCmp
-            | LLVMSelect
-            | LLVMFNeg
-            | LLVMFAdd
-            | LLVMFSub
-            | LLVMFMul
-            | LLVMFPExt
-            | LLVMFPTrunc
-            | LLVMSIToFP
-            | LLVMUIToFP
-            | LLVMExtractElement
-            | LLVMInsertElement
-            | LLVMShuffleVector
-            | LLVMExtractValue
-            | LLVMInsertValue
-    )
 }

@@ -224,24 +224,22 @@ impl<'a, 'm> Sweep<'a, 'm> {
 
     /// Asks the conditions that led to a merge, each in a block of its own, and goes on to the edges.
     fn decide(&mut self, decision: &Decision<'m>, from: Block<'m>, edges: &[Block<'m>]) -> Result<(), Refusal> {
-        let blocks: HashMap<_, _> = decision
-            .asked
-            .keys()
-            .map(|asked| (*asked, self.function.append_block("asked")))
-            .collect();
+        let block = |_| self.function.append_block("asked");
+        let blocks: Vec<_> = decision.asked.iter().map(block).collect();
+        let places: HashMap<_, _> = decision.asked.iter().map(|a| a.at).zip(blocks).collect();
         let place = |step: Step<'m>| match step {
             Step::Edge(k) => edges[k],
-            Step::Ask(block) => blocks[&block],
+            Step::Ask(block) => places[&block],
             // Not reached, so it does not matter.
             Step::Elsewhere => edges[0],
         };
         self.b.at_end(from);
         self.b.br(place(decision.first));
-        for (asked, (condition, yes, no)) in &decision.asked {
-            self.b.at_end(blocks[asked]);
+        for asked in &decision.asked {
+            self.b.at_end(places[&asked.at]);
             self.forget();
-            let condition = self.primal(*condition)?;
-            self.b.cond_br(condition, place(*yes), place(*no));
+            let condition = self.primal(asked.condition)?;
+            self.b.cond_br(condition, place(asked.yes), place(asked.no));
         }
         Ok(())
     }

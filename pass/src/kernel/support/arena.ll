@@ -140,8 +140,8 @@ entry:
   %new = call ptr @cotangent.shadow.alloc(ptr %arena, i64 %size)
   %bits = ptrtoint ptr %old to i64
   ; Neither without a shadow nor null.
-  %less = sub i64 %bits, 1
-  %active = icmp ult i64 %less, 4611686018427387903
+  %from.one = sub i64 %bits, 1
+  %active = icmp ult i64 %from.one, 4611686018427387903
   br i1 %active, label %copy, label %done
 
 copy:
@@ -203,8 +203,8 @@ entry:
   %size = load i64, ptr %size.at, align 8
   %bits = ptrtoint ptr %old to i64
   ; Neither without a shadow nor null.
-  %less = sub i64 %bits, 1
-  %active = icmp ult i64 %less, 4611686018427387903
+  %from.one = sub i64 %bits, 1
+  %active = icmp ult i64 %from.one, 4611686018427387903
   br i1 %active, label %copy, label %done
 
 copy:
