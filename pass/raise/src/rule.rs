@@ -14,7 +14,7 @@ pub(crate) const MARKER: &str = "cotangent_custom_vjp";
 /// what a result is made of.
 const DESCRIPTION: i64 = 0;
 const LENGTH: i64 = 8;
-const LAYOUT: i64 = 64;
+const LAYOUT: i64 = 40;
 
 #[derive(Deserialize)]
 struct Description {

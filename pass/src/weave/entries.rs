@@ -7,7 +7,7 @@
 //! The addresses `args` and `out` are objects of the arena's table, where their shadows are found.
 
 use crate::kernel::{Activity, DiffRequest, Mode};
-use crate::llvm::{Builder, Function, Linkage, Mod, Type, Value};
+use crate::llvm::{Builder, Function, Linkage, Mod, Opcode, Type, Value};
 
 /// The runtime's function that asks for derivatives of a kernel.
 pub(crate) const KERNEL_MARKER: &str = "cotangent_kernel";
@@ -83,12 +83,21 @@ pub(crate) fn declare(module: Mod<'_>, kernels: &[Kernel]) {
         known.set_initializer(value);
         known.set_global_constant();
         known.set_global_linkage(Linkage::LLVMInternalLinkage);
-        for thunk in thunks {
+        for thunk in &thunks {
             thunk.value().delete_body();
             let b = Builder::new(module.context());
             b.at_end(thunk.append_block("entry"));
             b.ret(Some(known));
             thunk.set_linkage(Linkage::LLVMInternalLinkage);
+        }
+        // Calls may be marked not to be inlined.
+        for f in module.functions().filter(|f| !f.is_declaration()) {
+            let calls = f.instructions().filter(|i| i.is(Opcode::LLVMCall));
+            let asks = |i: &Value<'_>| i.callee().is_some_and(|g| thunks.contains(&g));
+            for call in calls.filter(asks).collect::<Vec<_>>() {
+                call.replace_with(known);
+                call.erase();
+            }
         }
     }
 }

@@ -34,17 +34,21 @@ pub struct Rule {
     primal: Shim,
     forward: unsafe fn(args: *const *const (), out: *mut ()) -> Box<dyn Backward>,
     outputs: unsafe fn(out: *const (), leaves: &mut Leaves),
-    /// What kernels call.
-    kernel: KernelRule,
     layout: unsafe extern "C-unwind" fn(out: *const ()),
     size: usize,
     align: usize,
     /// By this the pass knows a rule.
     marker: Marker,
+    /// What kernels call.
+    kernel: KernelRule,
 }
 
-// The pass knows these places.
-const _: () = assert!(offset_of!(Rule, description_len) == 8 && offset_of!(Rule, layout) == 64);
+// The pass knows these places, and that kernels' part comes last.
+const _: () = {
+    assert!(offset_of!(Rule, description_len) == 8 && offset_of!(Rule, layout) == 40);
+    assert!(offset_of!(Rule, kernel) + size_of::<KernelRule>() == size_of::<Rule>());
+    assert!(offset_of!(TangentRule, kernel) + size_of::<KernelRule>() == size_of::<TangentRule>());
+};
 
 // SAFETY: a rule is constant.
 unsafe impl Sync for Rule {}

@@ -2,7 +2,6 @@
 
 use crate::differentiable::{LeafKind, Place, leaves};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::collections::BTreeMap;
 
 /// A piece of the caller's memory, with its shadow. Native code reads the table of them.
 #[repr(C)]
@@ -199,8 +198,9 @@ pub(crate) struct Walk {
     makes: bool,
     /// Whether the next piece may have been entered before.
     next_is_shared: bool,
-    /// Shadows of pieces that have several owners.
-    shared: BTreeMap<usize, *mut u8>,
+    /// Shadows of pieces that have several owners, by the addresses of these. Differentiated code makes walks, too: all of
+    /// it is plain.
+    shared: Vec<(usize, *mut u8)>,
 }
 
 impl Walk {
@@ -232,7 +232,7 @@ impl Walk {
             here: nowhere,
             makes,
             next_is_shared: false,
-            shared: BTreeMap::new(),
+            shared: Vec::new(),
         }
     }
 
@@ -278,15 +278,10 @@ impl Walk {
         let word = self.here.shadow_of(link).cast::<*mut u8>();
         let shared = std::mem::take(&mut self.next_is_shared);
         let shadow = if self.makes {
-            let known = if shared {
-                self.shared.get(&start.addr()).copied()
-            } else {
-                None
+            let shadow = match shared {
+                true => self.shadow_of_shared(start, layout, allocation),
+                false => self.table.add(start, layout, allocation),
             };
-            let shadow = known.unwrap_or_else(|| self.table.add(start, layout, allocation));
-            if shared {
-                self.shared.insert(start.addr(), shadow);
-            }
             if !word.is_null() {
                 // SAFETY: the shadow of a pointer has room for one.
                 unsafe { word.write(shadow) };
@@ -305,6 +300,17 @@ impl Walk {
             }
         };
         std::mem::replace(&mut self.here, Piece { start, shadow })
+    }
+
+    fn shadow_of_shared(&mut self, start: *const u8, layout: Layout, allocation: bool) -> *mut u8 {
+        match self.shared.binary_search_by_key(&start.addr(), |(start, _)| *start) {
+            Ok(at) => self.shared[at].1,
+            Err(at) => {
+                let shadow = self.table.add(start, layout, allocation);
+                self.shared.insert(at, (start.addr(), shadow));
+                shadow
+            }
+        }
     }
 
     /// Goes back to a piece that was left.
