@@ -13,7 +13,7 @@ use cotangent_graph::ir::{Arg, Graph, Kind, TensorType, Type, Value};
 use cotangent_graph::ops::Op;
 use cotangent_graph::partition::{Policy, partition};
 use cotangent_graph::plan::{Options, plan};
-use cotangent_graph::program::{Base, Datum, Image, Leaf, Program, Tree, Write};
+use cotangent_graph::program::{Base, Datum, How, Image, Leaf, Program, Tree, Write};
 use cotangent_graph::simplify;
 use cotangent_graph::specialize::{Host, Outcome, Specialized, TensorFacts, specialize};
 use cotangent_runtime::lower::lower;
@@ -44,6 +44,7 @@ fn program(ops: usize) -> Program {
         base: Base::Out,
         offset: 0,
         datum: Datum::Tensor(0),
+        how: How::Store,
     };
     Program {
         key: "chain".into(),
@@ -77,6 +78,9 @@ impl Stand {
 }
 
 impl Host for Stand {
+    fn global(&self, _: &str) -> Option<u64> {
+        None
+    }
     fn argument(&self, index: usize) -> u64 {
         index as u64 + 1
     }

@@ -4,7 +4,7 @@ use crate::capture::Bitcode;
 use crate::llvm::{Context, Locations, Module};
 use crate::weave::{self, Assembly, KERNEL_MARKER, Kernel};
 use cotangent_graph::ir::{Arg, Loc};
-use cotangent_graph::program::{Artifact, Program, Refusal, Tree};
+use cotangent_graph::program::{Artifact, Named, Program, Refusal, Tree};
 use cotangent_graph::specialize::check;
 use cotangent_raise::archive::Archive;
 use cotangent_raise::code::{Func, Global, Loader, Signature, Symbol};
@@ -115,10 +115,15 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
         .filter(|p| explore::grows(&p.tree))
         .map(|p| Symbol::from(p.shim.as_str()));
     let growing: Vec<Symbol> = growing.collect();
-    let mut symbols: BTreeSet<String> = programs.iter().flat_map(rules).collect();
+    let mut symbols: BTreeSet<Named> = programs.iter().flat_map(|p| named(p, &library)).collect();
     if !growing.is_empty() {
         let archive = Archive::collect(growing, &library);
-        symbols.extend(archive.rules().map(ToString::to_string));
+        symbols.extend(archive.rules().map(|rule| Named::constant(&**rule)));
+        symbols.extend(
+            archive
+                .statics()
+                .map(|(symbol, thread_local)| library.named(symbol, thread_local)),
+        );
         raised.artifact.code = archive.encode();
     }
     raised.artifact.symbols = symbols.into_iter().collect();
@@ -137,12 +142,12 @@ fn requests_of(library: &Library<'_>, marker: &str) -> Result<Vec<(Symbol, Reque
     library.requesting(marker)?.into_iter().map(read).collect()
 }
 
-/// Symbols of the rules that a program calls.
-fn rules(program: &Program) -> impl Iterator<Item = String> {
+/// Symbols of the rules that a program calls, and of the statics that it uses.
+fn named(program: &Program, library: &Library<'_>) -> impl Iterator<Item = Named> {
     let insts = program.leaves.iter().flat_map(|leaf| &leaf.graph.insts);
-    let calls = insts.filter(|i| i.op.name == "rule.call");
-    calls.filter_map(|i| match i.args.first() {
-        Some(Arg::Str(symbol)) => Some(symbol.clone()),
+    insts.filter_map(|i| match (i.op.name, i.args.as_slice()) {
+        ("rule.call", [Arg::Str(symbol), ..]) => Some(Named::constant(symbol.as_str())),
+        ("host.global", [Arg::Str(symbol), Arg::Int(thread_local)]) => Some(library.named(symbol, *thread_local != 0)),
         _ => None,
     })
 }
@@ -232,6 +237,15 @@ impl<'c> Library<'c> {
             exports.entry(name).or_insert(k);
         }
         Ok(self.modules[k].get_or_init(|| module))
+    }
+
+    /// A static or thread-local, for the table of addresses.
+    fn named(&self, symbol: &str, thread_local: bool) -> Named {
+        let module = || self.definition(symbol).map(|(k, _)| k);
+        Named {
+            symbol: symbol.to_owned(),
+            thread_local: thread_local.then(module).flatten(),
+        }
     }
 
     /// The module that defines a symbol, and the symbol's name in it.

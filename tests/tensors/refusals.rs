@@ -1,6 +1,7 @@
 //! What cannot be raised is refused with the reason, and never differentiated wrongly.
 //! The crate is built so that refused functions fail when they are called.
 use cotangent::differentiable;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 use tch::Tensor;
 
@@ -18,9 +19,16 @@ fn printing(x: &Tensor) -> Tensor {
 static CALLS: AtomicI64 = AtomicI64::new(0);
 
 #[differentiable]
-fn counting(x: &Tensor) -> Tensor {
-    CALLS.fetch_add(1, Ordering::Relaxed);
-    x.exp()
+fn numbered(x: &Tensor) -> Tensor {
+    let number = CALLS.fetch_add(1, Ordering::Relaxed);
+    x * number as f64
+}
+
+static LOCK: Mutex<f64> = Mutex::new(2.0);
+
+#[differentiable]
+fn locking(x: &Tensor) -> Tensor {
+    x * *LOCK.lock().unwrap()
 }
 
 #[differentiable]
@@ -46,8 +54,13 @@ fn output_of_a_tensor_is_refused() {
 }
 
 #[test]
-fn a_static_that_changes_is_refused() {
-    refused(counting::try_vjp(&r64(1, &[3])), "static");
+fn what_an_atomic_update_found_is_refused() {
+    refused(numbered::try_vjp(&r64(1, &[3])), "atomic update");
+}
+
+#[test]
+fn a_lock_is_refused() {
+    refused(locking::try_vjp(&r64(1, &[3])), "compare-and-exchange");
 }
 
 #[test]

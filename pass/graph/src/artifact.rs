@@ -135,7 +135,7 @@ mod tests {
     use super::*;
     use crate::ir::{Arg, Graph, Type};
     use crate::ops::Op;
-    use crate::program::{Image, Leaf, Program, Tree};
+    use crate::program::{Image, Leaf, Named, Program, Tree};
 
     fn artifact() -> Artifact {
         let mut graph = Graph::new("f");
@@ -159,7 +159,7 @@ mod tests {
         Artifact {
             programs: vec![program],
             code: vec![1, 2, 3],
-            symbols: vec!["4!rule".into()],
+            symbols: vec![Named::constant("4!rule")],
         }
     }
 

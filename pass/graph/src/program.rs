@@ -16,7 +16,27 @@ pub struct Artifact {
     /// Decoded code, for trees that grow at run time; empty if there are none. Only the evaluator reads it.
     pub code: Vec<u8>,
     /// Symbols of the program whose addresses the run needs, in the order of the table that the build links in.
-    pub symbols: Vec<String>,
+    pub symbols: Vec<Named>,
+}
+
+/// A symbol whose address the run needs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Named {
+    /// The symbol.
+    pub symbol: String,
+    /// Of a thread-local, which module of the link defines it. It has an address in each thread: the table has that of a
+    /// function that gives it.
+    pub thread_local: Option<usize>,
+}
+
+impl Named {
+    /// A symbol with one address.
+    pub fn constant(symbol: impl Into<String>) -> Self {
+        Self {
+            symbol: symbol.into(),
+            thread_local: None,
+        }
+    }
 }
 
 /// A function that was raised.
@@ -116,6 +136,62 @@ pub struct Write {
     pub offset: i64,
     /// What is written.
     pub datum: Datum,
+    /// How it is combined with what stands there.
+    pub how: How,
+}
+
+/// How a write combines what it writes with what stands there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum How {
+    /// It takes its place.
+    #[default]
+    Store,
+    /// In one atomic step that other threads see.
+    Atomic(Update),
+}
+
+/// An atomic update of an integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Update {
+    /// Takes its place.
+    Exchange,
+    /// Wrapping sum.
+    Add,
+    /// Wrapping difference.
+    Sub,
+    /// Bits in both.
+    And,
+    /// Bits in either.
+    Or,
+    /// Bits in one of both.
+    Xor,
+    /// The larger, signed.
+    Max,
+    /// The smaller, signed.
+    Min,
+    /// The larger, unsigned.
+    UMax,
+    /// The smaller, unsigned.
+    UMin,
+}
+
+impl Update {
+    /// The update that LLVM's `atomicrmw` calls so.
+    pub fn named(op: &str) -> Option<Self> {
+        Some(match op {
+            "xchg" => Self::Exchange,
+            "add" => Self::Add,
+            "sub" => Self::Sub,
+            "and" => Self::And,
+            "or" => Self::Or,
+            "xor" => Self::Xor,
+            "max" => Self::Max,
+            "min" => Self::Min,
+            "umax" => Self::UMax,
+            "umin" => Self::UMin,
+            _ => return None,
+        })
+    }
 }
 
 /// What a write puts into memory.

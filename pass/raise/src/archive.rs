@@ -44,6 +44,12 @@ impl Archive {
         self.globals.iter().filter(move |(_, g)| is_rule(g)).map(|(s, _)| s)
     }
 
+    /// The statics and thread-locals among the globals, and whether each is thread-local.
+    pub fn statics(&self) -> impl Iterator<Item = (&Symbol, bool)> {
+        let mutable = self.globals.iter().filter(|(_, g)| !g.constant);
+        mutable.map(|(s, g)| (s, g.thread_local))
+    }
+
     /// As bytes.
     ///
     /// # Panics

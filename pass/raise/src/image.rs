@@ -4,7 +4,7 @@ use crate::eval::{Eval, Flow};
 use crate::memory::{Cell, Piece};
 use crate::value::{Base, Ptr, Val};
 use cotangent_graph::ir::Value;
-use cotangent_graph::program::{Allocation, Base as Place, Datum, Image, Write};
+use cotangent_graph::program::{Allocation, Base as Place, Datum, How, Image, Write};
 use std::collections::HashMap;
 
 impl Eval<'_> {
@@ -15,6 +15,7 @@ impl Eval<'_> {
             freed: self.freed.clone(),
             ..Image::default()
         };
+        self.leave_updates(&mut image)?;
         let mut tensors = vec![];
         let mut blocks: HashMap<usize, usize> = HashMap::new();
         let mut pending = vec![(Place::Out, out)];
@@ -43,9 +44,11 @@ impl Eval<'_> {
                     base: place,
                     offset: off as i64,
                     datum,
+                    how: How::Store,
                 });
             }
         }
+        self.check_updates(&image)?;
         Ok((image, tensors))
     }
 

@@ -62,6 +62,13 @@ impl Eval<'_> {
         let Ok(description) = serde_json::from_str::<Description>(&text) else {
             return self.refuse("internal error, please report it: the description of a rule is not JSON");
         };
+        if self.writes_statics() {
+            return self.refuse(format!(
+                "it writes to a static before it calls `{}`, which has a rule of its own and may read it; write to it after \
+                 the call",
+                description.name
+            ));
+        }
         let passed = self.passed(&description, &call[1])?;
         let results = self.layout(&description.name, &call[0], &call[2])?;
         let codes: Vec<String> = results.iter().map(|(code, _, off)| format!("{code}@{off}")).collect();

@@ -3,7 +3,8 @@
 //! Such a module is linked in a rewritten form, in which the symbol has a name of its own that the table can refer to.
 
 use super::bitcode::Bitcode;
-use crate::llvm::export;
+use crate::llvm::{Export, export};
+use cotangent_graph::program::Named;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -20,20 +21,25 @@ pub(super) struct Addresses {
 
 impl Addresses {
     /// The table of these symbols, as the artifact lists them.
-    pub(super) fn of(symbols: &[String], bitcode: &Bitcode) -> io::Result<Self> {
+    pub(super) fn of(symbols: &[Named], bitcode: &Bitcode) -> io::Result<Self> {
         let mut addresses = Self::default();
-        let mut exports: BTreeMap<usize, Vec<(String, String)>> = BTreeMap::new();
-        for symbol in symbols {
+        let mut exports: BTreeMap<usize, Vec<Export>> = BTreeMap::new();
+        for Named { symbol, thread_local } in symbols {
             let local = symbol
                 .split_once('!')
                 .and_then(|(k, name)| Some((k.parse::<usize>().ok()?, name)));
-            addresses.entries.push(match local {
+            let global = local.or(thread_local.map(|k| (k, symbol.as_str())));
+            addresses.entries.push(match global {
                 None => Some(symbol.clone()),
                 Some((k, _)) if bitcode.modules().get(k).is_none_or(|m| m.is_native()) => None,
-                Some((k, name)) => {
-                    let new = format!("cotangent_exported_{k}_{name}");
-                    exports.entry(k).or_default().push((name.to_owned(), new.clone()));
-                    Some(new)
+                Some((k, global)) => {
+                    let name = format!("cotangent_exported_{k}_{global}");
+                    exports.entry(k).or_default().push(Export {
+                        global: global.to_owned(),
+                        name: name.clone(),
+                        thread_local: thread_local.is_some(),
+                    });
+                    Some(name)
                 }
             });
         }

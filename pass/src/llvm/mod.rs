@@ -36,5 +36,5 @@ pub use value::{
 pub use work::{OwnedMod, RawModule, collect_errors, demangle, empty_like, parse, parse_text, report_error};
 
 pub(crate) use debug::Locations;
-pub(crate) use export::export;
+pub(crate) use export::{Export, export};
 pub(crate) use module::{Context, Module};

@@ -7,7 +7,9 @@ use super::pass::{Pass, label};
 use super::route::Before;
 use super::saved::Saved;
 use super::special::{Lies, Path, Special, address};
+use super::update::update;
 use crate::torch::{Handle, Raw, facts, node};
+use cotangent_graph::program::How;
 use cotangent_graph::specialize::{ClosedBase, ClosedDatum, Inputs};
 use std::alloc::Layout;
 use std::collections::HashMap;
@@ -184,6 +186,11 @@ unsafe fn write_image(
             // SAFETY: the function itself writes so many bytes there: to its result, to a block that is as large as
             // its own, or to memory of the caller's.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
+        };
+        let put = |bytes: &[u8]| match write.how {
+            How::Store => put(bytes),
+            // SAFETY: the function itself updates the integer that is aligned there.
+            How::Atomic(how) => unsafe { update(how, at, bytes) },
         };
         match &write.datum {
             ClosedDatum::Bytes(bytes) => put(bytes),

@@ -1,5 +1,6 @@
 //! The running program, as specialization and prologues see it.
 
+use super::request;
 use crate::torch::{Raw, facts};
 use cotangent_graph::ir::TensorType;
 use cotangent_graph::specialize::{Host, TensorFacts};
@@ -26,6 +27,10 @@ fn raw(handle: u64) -> Raw {
 impl Host for Memory<'_> {
     fn argument(&self, index: usize) -> u64 {
         self.args[index] as u64
+    }
+
+    fn global(&self, symbol: &str) -> Option<u64> {
+        request::address(symbol)
     }
 
     fn load(&self, address: u64, bytes: u8) -> u64 {

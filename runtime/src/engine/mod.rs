@@ -24,6 +24,7 @@ mod rule;
 mod run;
 mod saved;
 mod special;
+mod update;
 
 pub use code::set_plan_options;
 #[cfg(feature = "jit")]

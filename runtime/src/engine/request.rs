@@ -75,7 +75,8 @@ fn find(description: Description, instance: &str, shim: Shim) -> &'static Functi
 struct Embedded {
     programs: HashMap<String, Program>,
     code: Vec<u8>,
-    addresses: HashMap<String, u64>,
+    /// Per symbol its address, and whether that is of a function that gives a thread's own.
+    addresses: HashMap<String, (u64, bool)>,
 }
 
 /// The embedded artifact; `None`, or why it is unusable, if there is none.
@@ -88,10 +89,13 @@ fn embedded() -> Result<&'static Embedded, Option<String>> {
             symbols,
         } = decode(bytes).map_err(|e| Some(e.to_string()))?;
         let addresses = facts::addresses(symbols.len()).iter().copied();
+        let addresses = symbols.into_iter().zip(addresses);
         Ok(Embedded {
             programs: programs.into_iter().map(|p| (p.key.clone(), p)).collect(),
             code,
-            addresses: symbols.into_iter().zip(addresses).collect(),
+            addresses: addresses
+                .map(|(n, address)| (n.symbol, (address, n.thread_local.is_some())))
+                .collect(),
         })
     });
     EMBEDDED.as_ref().map_err(Clone::clone)
@@ -99,9 +103,19 @@ fn embedded() -> Result<&'static Embedded, Option<String>> {
 
 /// The rule of that symbol.
 pub(super) fn rule(symbol: &str) -> Option<&'static Rule> {
-    let address = embedded().ok()?.addresses.get(symbol).copied().filter(|a| *a != 0)?;
-    // SAFETY: the pass lists symbols of constant rules only.
-    Some(unsafe { &*(address as *const Rule) })
+    // SAFETY: the pass names a rule's symbol only where it is a rule, and rules are constant.
+    address(symbol).map(|address| unsafe { &*(address as *const Rule) })
+}
+
+/// The address of a symbol that the pass listed; of a thread-local, that of the calling thread's copy.
+pub(super) fn address(symbol: &str) -> Option<u64> {
+    let (address, thread_local) = *embedded().ok()?.addresses.get(symbol)?;
+    match (address, thread_local) {
+        (0, _) => None,
+        (address, false) => Some(address),
+        // SAFETY: for a thread-local, the build put a function of this type there.
+        (address, true) => Some(unsafe { std::mem::transmute::<u64, extern "C" fn() -> u64>(address)() }),
+    }
 }
 
 fn program(key: &str, name: &str) -> Result<&'static Program, String> {

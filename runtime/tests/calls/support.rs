@@ -2,7 +2,7 @@
 
 use cotangent_graph::ir::{Arg, Graph, Type, Value};
 use cotangent_graph::ops::{Op, Results};
-use cotangent_graph::program::{Base, Datum, Image, Leaf as Path, Program, Tree, Write};
+use cotangent_graph::program::{Base, Datum, How, Image, Leaf as Path, Program, Tree, Write};
 use cotangent_runtime::Error;
 use cotangent_runtime::differentiable::{Leaf, LeafKind, Number, Place};
 use cotangent_runtime::engine::{Description, Function, Param, Run};
@@ -76,7 +76,12 @@ impl Open {
     }
 
     pub fn write(&mut self, base: Base, offset: i64, datum: Datum) {
-        self.image.writes.push(Write { base, offset, datum });
+        self.image.writes.push(Write {
+            base,
+            offset,
+            datum,
+            how: How::Store,
+        });
     }
 
     /// A function whose only path this is. Parameters: name and whether it is differentiated; a name that starts with

@@ -12,8 +12,8 @@ use super::{Facts, OpDef, Param, ParamKind, Results};
 /// * `size`, `dim`, `numel`, `kind`, `device`, `defined`, `requires_grad` read a tensor's metadata.
 /// * `item` reads a one-element tensor as a float or integer. That detaches, as in LibTorch, unless `linear` is true: so
 ///   Cotangent itself emits it for the cotangent of a float.
-/// * `host.arg` gives the address of an argument of the function, `host.load` reads memory at pointer plus offset,
-///   `host.tensor` is the tensor of a C handle.
+/// * `host.arg` gives the address of an argument of the function, `host.global` that of a static or thread-local of the
+///   program, `host.load` reads memory at pointer plus offset, `host.tensor` is the tensor of a C handle.
 /// * `list.len` and `list.get` take apart the result of an op that gives a list.
 /// * `rule.call` calls a function with a derivative of its own: symbol of the rule; how each parameter is passed; the
 ///   tensors, integers and floats among the arguments, in order; which parameters are differentiated for; what the
@@ -54,6 +54,7 @@ const OPS: &[(&str, &[&str])] = &[
     ("requires_grad", &["tensor"]),
     ("item", &["tensor", "linear"]),
     ("host.arg", &["index"]),
+    ("host.global", &["symbol", "thread_local"]),
     ("host.load", &["pointer", "offset"]),
     ("host.tensor", &["handle"]),
     ("list.len", &["list"]),

@@ -232,6 +232,12 @@ impl Closer<'_> {
                 let index = self.int(&args[0], open)?;
                 Known::Scalar(self.argument(usize::try_from(index).map_err(|_| Stop::Replay)?))
             }
+            "host.global" => {
+                let Arg::Str(symbol) = &args[0] else {
+                    return Err(self.error("internal error, please report it: a static without a symbol"));
+                };
+                Known::Scalar(self.global(symbol)?)
+            }
             "host.load" => {
                 let pointer = self.scalar_arg(&args[0], ScalarType::Int(64), open)?;
                 let offset = self.int(&args[1], open)?;

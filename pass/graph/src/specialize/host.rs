@@ -11,6 +11,10 @@ pub trait Host {
     /// Address of argument `index`: what `args[index]` points at in the call of the shim.
     fn argument(&self, index: usize) -> u64;
 
+    /// Address of a static of the program, or of the calling thread's copy of a thread-local; `None` if the program does
+    /// not show it.
+    fn global(&self, symbol: &str) -> Option<u64>;
+
     /// Reads 1, 2, 4 or 8 bytes at an address, zero-extended.
     fn load(&self, address: u64, bytes: u8) -> u64;
 

@@ -25,6 +25,7 @@ impl Closer<'_> {
                 base: self.base(write.base, open)?,
                 offset: write.offset,
                 datum,
+                how: write.how,
             });
         }
         for v in &image.dropped {

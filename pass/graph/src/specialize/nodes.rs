@@ -68,6 +68,8 @@ impl Node {
 pub(super) enum Recipe {
     /// An argument's address.
     Argument,
+    /// The address of a static or thread-local.
+    Global,
     /// What an earlier region of the call gave.
     Given,
     /// Memory at a node plus an offset.

@@ -4,7 +4,7 @@ use super::cut::Cut;
 use super::host::TensorFacts;
 use super::prologue::{Prologue, Slot};
 use crate::ir::{Graph, Loc, Value};
-use crate::program::{Allocation, Refusal};
+use crate::program::{Allocation, How, Refusal};
 
 /// The result of [`super::specialize`].
 #[derive(Clone, Debug, PartialEq)]
@@ -98,6 +98,8 @@ pub struct ClosedWrite {
     pub offset: i64,
     /// What is written.
     pub datum: ClosedDatum,
+    /// How it is combined with what stands there.
+    pub how: How,
 }
 
 /// Where a block of memory comes from.

@@ -39,6 +39,13 @@ pub enum Step {
         /// Where to put them.
         slot: Slot,
     },
+    /// Fetches the address of a static, or of this thread's copy of a thread-local.
+    Global {
+        /// Its symbol.
+        symbol: String,
+        /// Where to put it.
+        slot: Slot,
+    },
     /// Computes a scalar from others.
     Compute {
         /// What to compute.
@@ -134,6 +141,7 @@ impl Prologue {
         for step in &self.steps {
             match step {
                 Step::Argument { index, slot } => table[*slot as usize] = host.argument(*index),
+                Step::Global { symbol, slot } => table[*slot as usize] = host.global(symbol)?,
                 Step::Load {
                     base,
                     offset,
@@ -185,6 +193,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Argument { index, slot } => write!(f, "#{slot} = argument {index}"),
+            Self::Global { symbol, slot } => write!(f, "#{slot} = address of {symbol}"),
             Self::Load {
                 base,
                 offset,
@@ -250,7 +259,7 @@ fn holds(step: &Step, table: &[u64], host: &dyn Host) -> bool {
             (host.identity(a) == host.identity(b)) == *same_tensor
                 && (host.storage(a) == host.storage(b)) == *same_storage
         }
-        Step::Argument { .. } | Step::Load { .. } | Step::Compute { .. } => true,
+        Step::Argument { .. } | Step::Global { .. } | Step::Load { .. } | Step::Compute { .. } => true,
     }
 }
 

@@ -142,7 +142,7 @@ impl Closer<'_> {
                     let numbers: Vec<Number> = operands.iter().filter_map(|s| self.renewed(*s).number()).collect();
                     function.evaluate(&numbers, ty).ok_or(Stop::Replay)?
                 }
-                (Recipe::Argument | Recipe::Given | Recipe::Load(..), None) => node.number,
+                (Recipe::Argument | Recipe::Global | Recipe::Given | Recipe::Load(..), None) => node.number,
             };
             self.nodes.0[id].number = number;
         }

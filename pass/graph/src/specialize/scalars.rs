@@ -33,6 +33,25 @@ impl Closer<'_> {
         scalar
     }
 
+    /// The address of a static or thread-local.
+    pub(super) fn global(&mut self, symbol: &str) -> Computed {
+        let Some(address) = self.host.global(symbol) else {
+            return Err(self.error(format!(
+                "uses the static `{symbol}` of a library that is not compiled with Cotangent; pass its value as an argument"
+            )));
+        };
+        let slot = self.prologue.slot();
+        self.prologue.push(Step::Global {
+            symbol: symbol.into(),
+            slot,
+        });
+        Ok(self.nodes.add(Node {
+            slot: Some(slot),
+            address: true,
+            ..Node::new(Recipe::Global, Number::new(address, ScalarType::Int(64)))
+        }))
+    }
+
     /// Reads host memory.
     pub(super) fn load(&mut self, pointer: Scalar, offset: i64, ty: &Type) -> Computed {
         let Some(scalar_type) = ScalarType::of(ty) else {

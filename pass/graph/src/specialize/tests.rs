@@ -4,7 +4,7 @@ use super::*;
 use crate::differentiate::ShapeOracle;
 use crate::ir::{Arg, Graph, Kind, TensorType, Type, Value};
 use crate::ops::{Op, ShapeError};
-use crate::program::{Base, Datum, Image, Leaf, Program, Tree, Write};
+use crate::program::{Base, Datum, How, Image, Leaf, Program, Tree, Write};
 use std::collections::HashMap;
 
 mod random;
@@ -43,6 +43,9 @@ impl Memory {
 }
 
 impl Host for Memory {
+    fn global(&self, _: &str) -> Option<u64> {
+        None
+    }
     fn argument(&self, index: usize) -> u64 {
         place(index)
     }
@@ -144,6 +147,7 @@ impl Open {
             base: Base::Out,
             offset: 8 * k as i64,
             datum: Datum::Tensor(k),
+            how: How::Store,
         });
         Leaf {
             image: Image {
@@ -482,6 +486,7 @@ fn the_image_traces_words_to_slots_and_floats_to_outputs() {
             value: value.into(),
             bytes: 8,
         },
+        how: How::Store,
     };
     leaf.image.writes.push(scalar(half, Base::Host(p), 0));
     leaf.image.writes.push(scalar(next, Base::Out, 8));

@@ -34,11 +34,8 @@ impl Eval<'_> {
                 off: *a as i64,
             }),
             Const::Global(s, off) => {
-                let object = self.global(s)?;
-                Val::Ptr(Ptr {
-                    base: Base::Object(object),
-                    off: *off,
-                })
+                let base = self.global(s)?;
+                Val::Ptr(Ptr { base, off: *off })
             }
             Const::Func(s) => Val::Ptr(Ptr::to(Base::Func(s.clone()))),
             Const::Undef => Val::Undef,
@@ -60,10 +57,10 @@ impl Eval<'_> {
         })
     }
 
-    /// The object of a global, made on first use.
-    pub(super) fn global(&mut self, symbol: &Symbol) -> Flow<usize> {
+    /// What a global is: if it is constant, an object, made on first use, else memory of the running program.
+    fn global(&mut self, symbol: &Symbol) -> Flow<Base> {
         if let Some(o) = self.globals.get(symbol) {
-            return Ok(*o);
+            return Ok(Base::Object(*o));
         }
         let Some(g) = self.loader.global(symbol) else {
             return self.refuse(format!(
@@ -72,11 +69,9 @@ impl Eval<'_> {
             ));
         };
         if !g.constant {
-            return self.refuse(format!(
-                "it uses the mutable {} `{}`: a compiled region cannot share it yet; pass the value as an argument",
-                if g.thread_local { "thread-local" } else { "static" },
-                demangle(symbol)
-            ));
+            let args = vec![Arg::Str(symbol.to_string()), Arg::Int(i64::from(g.thread_local))];
+            let loc = self.loc();
+            return Ok(Base::Host(self.trace.scalar("host.global", args, Type::Ptr, loc)));
         }
         let mut object = Object::new(Some(g.size), 16);
         object.global = true;
@@ -89,7 +84,19 @@ impl Eval<'_> {
         let done = self.store(&p, &init, &g.ty);
         self.objects[index].global = true;
         done?;
-        Ok(index)
+        Ok(Base::Object(index))
+    }
+
+    /// Is anything going to be left in a static or thread-local?
+    pub(crate) fn writes_statics(&self) -> bool {
+        let global = |v: &Value| {
+            let insts = &self.trace.graph.insts;
+            insts
+                .iter()
+                .any(|i| i.op.name == "host.global" && i.results.contains(v))
+        };
+        let written = self.host.iter().filter(|(_, o)| self.objects[**o].extent() > 0);
+        written.into_iter().any(|(v, _)| global(v))
     }
 
     /// The symbol of a global that was used.

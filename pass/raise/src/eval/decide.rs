@@ -1,5 +1,6 @@
 //! Decisions: what control does where only run time knows.
 
+use super::atomic::OLD_VALUE;
 use super::{Choice, Eval, Flow, Stop};
 use crate::code::{BlockId, Ty};
 use crate::value::{Base, Ptr, Val};
@@ -77,6 +78,9 @@ impl Eval<'_> {
         if let Some(x) = self.trace.known.get(&on) {
             let listed = ways.is_none_or(|w| w.contains(x));
             return Ok(listed.then_some(*x));
+        }
+        if self.is_passing(on) {
+            return self.refuse(OLD_VALUE);
         }
         *self.asked.entry(self.site).or_default() += 1;
         match self.prefix.get(self.taken) {

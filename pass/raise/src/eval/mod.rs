@@ -1,6 +1,7 @@
 //! The evaluator's loop: frames, blocks, instructions.
 
 mod access;
+mod atomic;
 mod decide;
 mod inactive;
 mod place;
@@ -8,6 +9,7 @@ mod place;
 use inactive::Inactive;
 pub(crate) use place::is_user;
 
+use self::atomic::Updated;
 use crate::code::{BlockId, Callee, Code, Const, Func, Inst, Loader, Operand, Symbol, Ty};
 use crate::explore::Request;
 use crate::memory::{Object, Odd};
@@ -93,6 +95,8 @@ pub(crate) struct Eval<'a> {
     pub(crate) seeks_request: bool,
     pub(crate) request: Option<Request>,
     globals: HashMap<Symbol, usize>,
+    /// Atomic updates of memory that other threads see, in order.
+    updates: Vec<Updated>,
     prefix: &'a [Choice],
     /// How many decisions were taken so far.
     taken: usize,
@@ -131,6 +135,7 @@ impl<'a> Eval<'a> {
             seeks_request: false,
             request: None,
             globals: HashMap::new(),
+            updates: vec![],
             prefix,
             taken: 0,
             stack: vec![],
@@ -356,31 +361,12 @@ impl<'a> Eval<'a> {
             Code::Same { a } => self.operand(a, locals),
             Code::AtomicRmw { op, ptr, value } => {
                 let (p, v) = (self.operand(ptr, locals)?, self.operand(value, locals)?);
-                let old = self.load(&p, ty)?;
-                let new = match op.as_str() {
-                    "xchg" => v,
-                    _ => {
-                        let r = self.arith().binary(op, &old, &v, ty);
-                        self.modelled(r)?
-                    }
-                };
-                self.store(&p, &new, ty)?;
-                Ok(old)
+                self.update(op, &p, &v, ty)
             }
             Code::CmpXchg { ptr, expected, new, ty } => {
-                let (p, e, n) = (
-                    self.operand(ptr, locals)?,
-                    self.operand(expected, locals)?,
-                    self.operand(new, locals)?,
-                );
-                let old = self.load(&p, ty)?;
-                let same = self.arith().icmp("eq", &old, &e);
-                let same = self.modelled(same)?;
-                let done = self.decide_bool(&same)?;
-                if done {
-                    self.store(&p, &n, ty)?;
-                }
-                Ok(Val::Agg(vec![old, Val::bool(done)]))
+                let p = self.operand(ptr, locals)?;
+                let (e, n) = (self.operand(expected, locals)?, self.operand(new, locals)?);
+                self.exchange(&p, &e, &n, ty)
             }
             Code::Nop => Ok(Val::Undef),
             Code::Other(name) => self.refuse(format!(
