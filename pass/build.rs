@@ -1,4 +1,5 @@
-//! Compiles the C++ shim against the headers of the LLVM that llvm-sys links.
+//! Compiles the C++ shim against the headers of the LLVM that llvm-sys links, and with its clang the bodies of library
+//! functions that the engine differentiates.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -18,14 +19,39 @@ fn main() {
         .file("src/llvm/shim.cc")
         .file("src/llvm/work.cc")
         .compile("cotangent_llvm");
+    for name in ["complex", "sort", "tree"] {
+        library(name);
+    }
 }
 
-/// LLVM's folder of headers, as the `llvm-config` that llvm-sys found tells it.
-fn include() -> PathBuf {
+/// Compiles a file of `src/kernel/prepare/library/` to LLVM's text.
+fn library(name: &str) {
+    let source = format!("src/kernel/prepare/library/{name}.c");
+    println!("cargo::rerun-if-changed={source}");
+    let clang = llvm("--bindir").join("clang");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("Cargo sets it")).join(format!("{name}.ll"));
+    let flags = ["-std=c17", "-O1", "-fno-math-errno", "-w", "-S", "-emit-llvm"];
+    let status = Command::new(&clang)
+        .args(flags)
+        .arg(&source)
+        .arg("-o")
+        .arg(out)
+        .status();
+    let status = status.unwrap_or_else(|e| panic!("cannot run {}: {e}: install clang-22", clang.display()));
+    assert!(status.success(), "{source} does not compile");
+}
+
+/// What the `llvm-config` that llvm-sys found tells of LLVM's folders.
+fn llvm(folder: &str) -> PathBuf {
     let config = env::var_os("DEP_LLVM_22_CONFIG_PATH").expect("llvm-sys tells where llvm-config is");
-    let output = Command::new(&config).arg("--includedir").output();
+    let output = Command::new(&config).arg(folder).output();
     let output = output.unwrap_or_else(|e| panic!("cannot run {}: {e}", config.display()));
-    let folder = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    PathBuf::from(String::from_utf8_lossy(&output.stdout).trim())
+}
+
+/// LLVM's folder of headers.
+fn include() -> PathBuf {
+    let folder = llvm("--includedir");
     let header = folder.join("llvm/IR/Module.h");
     fs::metadata(&header).unwrap_or_else(|e| panic!("{}: {e}: install the headers (llvm-22-dev)", header.display()));
     folder

@@ -15,6 +15,8 @@ pub(super) enum Lost {
     Copied,
     /// A value is loaded by a pointer of which nobody knows where it leads.
     Loaded,
+    /// The bits of a float are the result of integer arithmetic.
+    Changed,
     /// Memory of the caller's is resized.
     Resized,
 }
@@ -31,6 +33,7 @@ impl Lost {
                  reached through what has a derivative)"
             }
             Self::Loaded => "a value is loaded through a pointer that was made from an integer",
+            Self::Changed => "the bits of a value with a derivative are computed as those of an integer",
             Self::Resized => {
                 "memory that the function did not allocate is reallocated, and how much of it has a shadow is not known"
             }

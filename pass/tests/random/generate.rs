@@ -1,6 +1,7 @@
 //! Random programs, as LLVM's text in the shape that a C compiler gives without optimisation: every variable is a stack
-//! slot. They have loops, breaks, branches, switches, arrays that are overwritten, structs with padding and pointers, heap
-//! blocks that grow, copies of memory and of floats as integers, calls, recursion, and calls of pointers.
+//! slot. They have loops (triangular ones among them), breaks, early returns, branches, switches, arrays that are
+//! overwritten, indices from data, structs with padding and pointers, heap blocks that grow, global variables and pointers
+//! to them, copies of memory and of floats as integers, calls, recursion, and calls of pointers.
 
 use std::fmt::Write;
 
@@ -62,6 +63,8 @@ struct Writer<'a> {
     /// Functions that may be called.
     callees: &'a [String],
     own: String,
+    /// Number of the program.
+    program: usize,
 }
 
 impl Writer<'_> {
@@ -95,7 +98,18 @@ impl Writer<'_> {
 
     /// Address of a variable, or of an element of an array, the input or a struct.
     fn place(&mut self) -> String {
-        match self.r.below(8) {
+        match self.r.below(10) {
+            8 => {
+                let i = self.index(6);
+                let globals = self.globals();
+                self.emit(&format!(
+                    "getelementptr inbounds [6 x double], ptr {globals}, i64 0, i64 {i}"
+                ))
+            }
+            9 => {
+                let pointer = self.global_pointer();
+                self.emit(&format!("load ptr, ptr {pointer}"))
+            }
             0..=2 => format!("%v{}", self.r.below(VARIABLES)),
             3 | 4 => {
                 let array = if self.r.below(2) == 0 { "%arr" } else { "%other" };
@@ -127,12 +141,32 @@ impl Writer<'_> {
         }
     }
 
+    /// Name of the program's global array.
+    fn globals(&self) -> String {
+        format!("@g{}", self.program)
+    }
+
+    /// Name of the program's global pointer into it.
+    fn global_pointer(&self) -> String {
+        format!("@p{}", self.program)
+    }
+
     fn structure(&mut self) -> &'static str {
         if self.r.below(2) == 0 { "%s" } else { "%z" }
     }
 
-    /// An index below a bound: constant, or from a counter.
+    /// An index below a bound: constant, from a counter, or from data.
     fn index(&mut self, bound: u64) -> String {
+        if self.r.below(12) == 0 {
+            let v = self.r.below(VARIABLES);
+            let x = self.emit(&format!("load double, ptr %v{v}"));
+            let x = self.emit(&format!("fmul double {x}, 7.0"));
+            let x = self.emit(&format!("call double @tanh(double {x})"));
+            let x = self.emit(&format!("fadd double {x}, 1.0"));
+            let x = self.emit(&format!("fmul double {x}, {}.0", bound * 4));
+            let i = self.emit(&format!("fptosi double {x} to i64"));
+            return self.emit(&format!("urem i64 {i}, {bound}"));
+        }
         match self.counters.last().cloned() {
             Some(counter) if self.r.below(2) == 0 => {
                 let i = self.emit(&format!("load i64, ptr {counter}"));
@@ -230,7 +264,7 @@ impl Writer<'_> {
     }
 
     fn statement(&mut self, depth: u32) {
-        match self.r.below(if depth == 0 { 12 } else { 17 }) {
+        match self.r.below(if depth == 0 { 14 } else { 19 }) {
             4 if self.narrow => {
                 let (value, s) = (self.tame(), self.structure());
                 let narrow = self.emit(&format!("fptrunc double {value} to float"));
@@ -281,10 +315,41 @@ impl Writer<'_> {
                     self.begin(&on);
                 }
             }
-            12 | 13 => self.branch(depth),
-            14 | 15 => self.repeat(depth),
+            12 => {
+                let (i, globals, pointer) = (self.index(6), self.globals(), self.global_pointer());
+                let at = self.emit(&format!(
+                    "getelementptr inbounds [6 x double], ptr {globals}, i64 0, i64 {i}"
+                ));
+                let to = match self.r.below(2) {
+                    0 => pointer,
+                    _ => {
+                        let s = self.structure();
+                        self.emit(&format!("getelementptr inbounds %S, ptr {s}, i32 0, i32 3"))
+                    }
+                };
+                self.line(&format!("store ptr {at}, ptr {to}"));
+            }
+            13 => self.leave(),
+            14 | 15 => self.branch(depth),
+            16 | 17 => self.repeat(depth),
             _ => self.switch(depth),
         }
+    }
+
+    /// Perhaps a return.
+    fn leave(&mut self) {
+        if self.r.below(3) > 0 {
+            return;
+        }
+        let c = self.condition();
+        let (out, on) = (self.label(), self.label());
+        self.line(&format!("br i1 {c}, label %{out}, label %{on}"));
+        self.begin(&out);
+        let block = self.emit("load ptr, ptr %heap");
+        let x = self.tame();
+        self.line(&format!("call void @free(ptr {block})"));
+        self.line(&format!("ret double {x}"));
+        self.begin(&on);
     }
 
     /// Floats copied as integers, within arrays, and cleared.
@@ -410,8 +475,12 @@ impl Writer<'_> {
         if self.counters.len() == 3 {
             return;
         }
-        let end = match self.r.below(3) {
-            0 => "%n".to_string(),
+        let end = match (self.r.below(4), self.counters.last().cloned()) {
+            (0, _) => "%n".to_string(),
+            (1, Some(outer)) => {
+                let i = self.emit(&format!("load i64, ptr {outer}"));
+                self.emit(&format!("add nsw i64 {i}, 1"))
+            }
             _ => (1 + self.r.below(4)).to_string(),
         };
         let (head, body, exit) = (self.label(), self.label(), self.label());
@@ -461,6 +530,20 @@ impl Writer<'_> {
             self.line(&format!("store double {c}, ptr %v{v}"));
         }
         self.line("store double %a, ptr %v0");
+        if linkage.is_empty() {
+            // What the program itself left there before must not count.
+            let (globals, pointer) = (self.globals(), self.global_pointer());
+            for i in 0..INPUTS {
+                let from = self.emit(&format!("getelementptr inbounds double, ptr %x, i64 {i}"));
+                let to = self.emit(&format!("getelementptr inbounds double, ptr {globals}, i64 {i}"));
+                let value = self.emit(&format!("load double, ptr {from}"));
+                self.line(&format!("store double {value}, ptr {to}"));
+            }
+            let at = self.emit(&format!(
+                "getelementptr inbounds [6 x double], ptr {globals}, i64 0, i64 2"
+            ));
+            self.line(&format!("store ptr {at}, ptr {pointer}"));
+        }
         for array in ["%arr", "%other"] {
             self.line(&format!(
                 "call void @llvm.memcpy.p0.p0.i64(ptr {array}, ptr %x, i64 48, i1 false)"
@@ -508,27 +591,37 @@ pub(crate) fn is_narrow(seed: u64) -> bool {
 /// The functions of program `k`: `f{k}` and what it calls.
 pub(crate) fn program(k: usize, seed: u64) -> String {
     let mut r = Random(seed);
-    let mut text = String::new();
+    let mut text = variables(k);
     let mut callees = vec![];
     for helper in 0..r.below(3) {
         let budget = 3 + r.below(6) as u32;
         let own = format!("@h{k}.{helper}");
         let available = std::mem::take(&mut callees);
-        text += &writer(&mut r, own.clone(), (budget, is_narrow(seed)), &available).function("internal ");
+        text += &writer(&mut r, (k, own.clone()), (budget, is_narrow(seed)), &available).function("internal ");
         callees = available;
         callees.push(own);
     }
     let budget = 6 + r.below(14) as u32;
-    text += &writer(&mut r, format!("@f{k}"), (budget, is_narrow(seed)), &callees).function("");
+    text += &writer(&mut r, (k, format!("@f{k}")), (budget, is_narrow(seed)), &callees).function("");
     text
 }
 
 /// One function `f0` of so many statements.
 pub(crate) fn sized(statements: u32) -> String {
-    writer(&mut Random(7), "@f0".into(), (statements, false), &[]).function("")
+    variables(0) + &writer(&mut Random(7), (0, "@f0".into()), (statements, false), &[]).function("")
 }
 
-fn writer<'a>(r: &'a mut Random, own: String, (budget, narrow): (u32, bool), callees: &'a [String]) -> Writer<'a> {
+/// The global variables of a program.
+fn variables(k: usize) -> String {
+    format!("@g{k} = global [6 x double] zeroinitializer\n@p{k} = global ptr null\n")
+}
+
+fn writer<'a>(
+    r: &'a mut Random,
+    (program, own): (usize, String),
+    (budget, narrow): (u32, bool),
+    callees: &'a [String],
+) -> Writer<'a> {
     Writer {
         r,
         text: String::new(),
@@ -539,5 +632,6 @@ fn writer<'a>(r: &'a mut Random, own: String, (budget, narrow): (u32, bool), cal
         narrow,
         callees,
         own,
+        program,
     }
 }

@@ -104,7 +104,7 @@ impl<'a, 'm> Content<'a, 'm> {
         let (to, from) = (c.slots_of(to), c.slots_of(from));
         match (c.regions.target(to), c.regions.target(from)) {
             (Some(to), Some(from)) => {
-                let open = c.regions.origin(to.node).open && c.regions.origin(from.node).open;
+                let open = c.regions.origin(to.node).given && c.regions.origin(from.node).given;
                 let (a, b) = (holds(c, to, size, open), holds(c, from, size, open));
                 // Both ends share their cells; the end that is known in more detail tells.
                 if matches!(a, Holds::Undecided { .. }) { b } else { a }
@@ -217,26 +217,31 @@ fn origin(o: Origin) -> String {
     }
 }
 
-/// What open memory points to is open.
+/// What open memory points to is open, and what given memory points to is given.
 fn spread_open(c: &mut Constraints<'_, '_>) {
-    let mut work: Vec<u32> = (0..c.regions.node_count() as u32)
-        .filter(|n| c.regions.origin(*n).open)
-        .collect();
-    let mut seen: HashSet<u32> = HashSet::new();
-    while let Some(node) = work.pop() {
-        let (node, _) = c.regions.find(node);
-        if !seen.insert(node) {
-            continue;
-        }
-        c.regions.add_origin(
-            node,
-            Origin {
-                open: true,
-                ..Origin::default()
-            },
-        );
-        for (_, slot) in c.regions.cells(node).0 {
-            work.extend(c.regions.target(slot).map(|t| t.node));
+    let open = Origin {
+        open: true,
+        ..Origin::default()
+    };
+    let given = Origin { given: true, ..open };
+    for (from, mark) in [(|o: Origin| o.given) as fn(Origin) -> bool, |o| o.open]
+        .into_iter()
+        .zip([given, open])
+    {
+        let nodes = 0..c.regions.node_count() as u32;
+        let mut work: Vec<u32> = nodes.filter(|n| from(c.regions.origin(*n))).collect();
+        let mut seen: HashSet<u32> = HashSet::new();
+        while let Some(node) = work.pop() {
+            let (node, _) = c.regions.find(node);
+            if !seen.insert(node) {
+                continue;
+            }
+            for (_, slot) in c.regions.cells(node).0 {
+                if let Some(target) = c.regions.target(slot) {
+                    c.regions.add_origin(target.node, mark);
+                    work.push(target.node);
+                }
+            }
         }
     }
 }
@@ -268,10 +273,11 @@ pub(super) fn classes<'m>(c: &mut Constraints<'_, 'm>, pointer: Value<'m>, size:
     met.map(|(_, slot)| c.regions.class(slot)).collect()
 }
 
-/// What a window from a target holds; `open`: untouched memory from outside is unknown.
+/// What a window from a target holds; `open`: untouched memory from outside is unknown, unless no one outside sees its
+/// shadow.
 fn holds(c: &mut Constraints<'_, '_>, t: Target, size: Option<u64>, open: bool) -> Holds {
     let origin = c.regions.origin(t.node);
-    let unknown = open && (origin.open || origin.is_none());
+    let unknown = open && (origin.given || origin.is_none());
     let (cells, fold) = c.regions.cells(t.node);
     let span = t.span;
     let small = size.filter(|s| span.is_exact() && fold == 0 && *s <= WINDOW);

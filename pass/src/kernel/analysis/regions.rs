@@ -29,6 +29,9 @@ pub(crate) struct Origin {
     pub(crate) global: bool,
     /// Memory that code outside of the module made or may change: arguments of roots, what unknown functions are given.
     pub(crate) open: bool,
+    /// Of these, memory of which the derivatives' callers see the shadow, too. A global variable is none: its shadow goes
+    /// with the call.
+    pub(crate) given: bool,
 }
 
 impl Origin {
@@ -38,6 +41,7 @@ impl Origin {
             heap: self.heap | o.heap,
             global: self.global | o.global,
             open: self.open | o.open,
+            given: self.given | o.given,
         }
     }
 

@@ -100,6 +100,12 @@ pub(super) fn store<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) -> Result<(), R
         let help = "compute with floats: arithmetic on the bits of a float has no derivative";
         return Err(Refusal::at(i, "a float made of computed bits", help));
     }
+    if s.forward.engine.words().laundered(i)
+        && let Some(counts) = tainted(s, value, 8)
+    {
+        let nowhere = inactive_shadow(address.ty(), UNKNOWN);
+        unless_shadowed(s.forward.engine, s.b, i, Lost::Changed, nowhere, counts);
+    }
     let given = s.shadow(value);
     let shadow = s.shadow_or_zero(address);
     let known = s.target(address);
@@ -120,6 +126,22 @@ pub(super) fn store<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) -> Result<(), R
     let given = given.unwrap_or_else(|| value.ty().zero());
     s.b.store_aligned(given, to, alignment(i));
     Ok(())
+}
+
+/// Is an integer computed from bits that have a tangent?
+fn tainted<'m>(s: &Sweep<'_, '_, 'm>, v: Value<'m>, steps: u32) -> Option<Value<'m>> {
+    if !v.ty().is_int() || v.is_constant() || steps == 0 {
+        return None;
+    }
+    if let Some(shadow) = s.shadow(v) {
+        return Some(s.b.icmp(IntPredicate::LLVMIntNE, shadow, v.ty().zero()));
+    }
+    let arithmetic = v.is_instruction() && super::bits::moves(v.opcode());
+    let operands = v
+        .operands()
+        .filter(|_| arithmetic)
+        .filter_map(|x| tainted(s, x, steps - 1));
+    operands.reduce(|a, c| s.b.or(a, c))
 }
 
 /// Is a float loaded from the same address?

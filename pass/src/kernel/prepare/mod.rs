@@ -10,6 +10,7 @@
 mod allocators;
 mod bounds;
 pub(crate) mod closure;
+mod library;
 pub(crate) mod optimise;
 
 use super::DiffRequest;
@@ -88,6 +89,7 @@ impl<'c> Work<'c> {
     /// # Errors
     /// If LLVM's verifier finds the result wrong.
     pub fn optimise_primals(&self) -> Result<(), String> {
+        library::link(self.module())?;
         self.module().run_passes("inferattrs")?;
         inline_wrappers(self.module());
         self.module().run_passes(optimise::BEFORE)?;

@@ -287,6 +287,15 @@ pub(super) fn reverse_store<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(
         Some(cotangent)
     });
     if let Some(cotangent) = cotangent
+        && s.plan.is_laundered(i)
+        && ty.is_int()
+    {
+        // An integer has no cotangent. Where there is one, the bits of a float were computed.
+        let counts = b.icmp(IntPredicate::LLVMIntNE, cotangent, ty.zero());
+        unless_shadowed(s.engine, b, i, Lost::Changed, s.inactive(address.ty()), counts);
+        return Ok(());
+    }
+    if let Some(cotangent) = cotangent
         && s.plan.active(value)
     {
         let cotangent = unless_pointer(i, cotangent, s)?;

@@ -130,7 +130,8 @@ impl<'m> Plan<'m> {
         let mut refusals = vec![];
         for i in live.iter().flat_map(|b| b.instructions()) {
             let counts = match i.is(Opcode::LLVMStore) {
-                true => plan.activity.writes(i),
+                // Of a word in memory that may be a float or an integer, run time tells (see `memory.rs`).
+                true => plan.activity.writes(i) && !i.operand(0).ty().is_int(),
                 false => i.ty().scalar().is_float(),
             };
             if counts && plan.words.laundered(i) {
@@ -399,6 +400,11 @@ impl<'m> Plan<'m> {
     /// Is the frame of a call a block of its own?
     pub fn is_boxed(&self, call: Value<'m>) -> bool {
         self.boxed.contains(&call)
+    }
+
+    /// Does a store take for a float what may be changed bits of another?
+    pub fn is_laundered(&self, store: Value<'m>) -> bool {
+        self.words.laundered(store)
     }
 
     /// The module.

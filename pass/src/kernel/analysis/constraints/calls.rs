@@ -15,6 +15,7 @@ const OPEN: Origin = Origin {
     heap: false,
     global: false,
     open: true,
+    given: true,
 };
 
 impl<'m> Constraints<'_, 'm> {

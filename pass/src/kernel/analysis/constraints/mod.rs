@@ -115,6 +115,7 @@ impl<'a, 'm> Constraints<'a, 'm> {
                     Sort::Pointer => {
                         let node = self.regions.node(Origin {
                             open: true,
+                            given: true,
                             ..Origin::default()
                         });
                         self.regions.point(slot, node, Span::exact(0));

@@ -1,0 +1,54 @@
+/* Complex numbers: what the compiler and the C library compute by calls. A product that is not a number for want of care
+   with infinities stays one: only there the compiler calls these. */
+
+#define COMPLEX(T, F, MUL, DIV)                                                                                        \
+  static T _Complex pair##F(T re, T im) {                                                                              \
+    T _Complex z;                                                                                                      \
+    __real__ z = re;                                                                                                   \
+    __imag__ z = im;                                                                                                   \
+    return z;                                                                                                          \
+  }                                                                                                                    \
+  T _Complex MUL(T a, T b, T c, T d) { return pair##F(a * c - b * d, a * d + b * c); }                                 \
+  T _Complex DIV(T a, T b, T c, T d) {                                                                                 \
+    T n = c * c + d * d;                                                                                               \
+    return pair##F((a * c + b * d) / n, (b * c - a * d) / n);                                                          \
+  }
+
+#define FUNCTIONS(T, F, S)                                                                                             \
+  T exp##S(T), log##S(T), sin##S(T), cos##S(T), sinh##S(T), cosh##S(T), hypot##S(T, T), atan2##S(T, T), sqrt##S(T);    \
+  T cabs##S(T _Complex z) { return hypot##S(__real__ z, __imag__ z); }                                                 \
+  T carg##S(T _Complex z) { return atan2##S(__imag__ z, __real__ z); }                                                 \
+  T _Complex cexp##S(T _Complex z) {                                                                                   \
+    T r = exp##S(__real__ z);                                                                                          \
+    return pair##F(r * cos##S(__imag__ z), r * sin##S(__imag__ z));                                                    \
+  }                                                                                                                    \
+  T _Complex clog##S(T _Complex z) { return pair##F(log##S(cabs##S(z)), carg##S(z)); }                                 \
+  T _Complex csqrt##S(T _Complex z) {                                                                                  \
+    T r = sqrt##S(cabs##S(z)), half = carg##S(z) / 2;                                                                  \
+    return pair##F(r * cos##S(half), r * sin##S(half));                                                                \
+  }                                                                                                                    \
+  T _Complex cpow##S(T _Complex z, T _Complex w) {                                                                     \
+    T l = log##S(cabs##S(z)), a = carg##S(z), u = __real__ w, v = __imag__ w;                                          \
+    return cexp##S(pair##F(u * l - v * a, u * a + v * l));                                                             \
+  }                                                                                                                    \
+  T _Complex csin##S(T _Complex z) {                                                                                   \
+    T x = __real__ z, y = __imag__ z;                                                                                  \
+    return pair##F(sin##S(x) * cosh##S(y), cos##S(x) * sinh##S(y));                                                    \
+  }                                                                                                                    \
+  T _Complex ccos##S(T _Complex z) {                                                                                   \
+    T x = __real__ z, y = __imag__ z;                                                                                  \
+    return pair##F(cos##S(x) * cosh##S(y), -sin##S(x) * sinh##S(y));                                                   \
+  }                                                                                                                    \
+  T _Complex csinh##S(T _Complex z) {                                                                                  \
+    T x = __real__ z, y = __imag__ z;                                                                                  \
+    return pair##F(sinh##S(x) * cos##S(y), cosh##S(x) * sin##S(y));                                                    \
+  }                                                                                                                    \
+  T _Complex ccosh##S(T _Complex z) {                                                                                  \
+    T x = __real__ z, y = __imag__ z;                                                                                  \
+    return pair##F(cosh##S(x) * cos##S(y), sinh##S(x) * sin##S(y));                                                    \
+  }
+
+COMPLEX(double, f64, __muldc3, __divdc3)
+COMPLEX(float, f32, __mulsc3, __divsc3)
+FUNCTIONS(double, f64, )
+FUNCTIONS(float, f32, f)
