@@ -27,7 +27,8 @@ pub(crate) fn test(arguments: &[OsString]) -> Result<()> {
     cotangent(["test", "--package", "cotangent", "--benches"], arguments)?;
     kernels::bench(&["--small".into()])?;
     without_jit()?;
-    cargo(["xtask", "cases", "tensors", "--from", "tests/tensors"], &[])
+    cargo(["xtask", "cases", "tensors", "--from", "tests/tensors"], &[])?;
+    cargo(["xtask", "cases", "kernels", "--from", "tests/kernels"], &[])
 }
 
 /// A program that saves what it compiled, and the same program without a JIT, which loads it.

@@ -299,12 +299,12 @@ fn is_local(v: Value<'_>) -> bool {
 }
 
 /// The module that a symbol is the own one of.
-fn local_module(symbol: &str) -> Option<usize> {
+pub(super) fn local_module(symbol: &str) -> Option<usize> {
     symbol.rsplit_once(LOCAL)?.1.parse().ok()
 }
 
 /// Between the name of a module's own symbol and the number of the module.
-const LOCAL: &str = ".of.";
+pub(super) const LOCAL: &str = ".of.";
 
 /// The name of a module's own symbol among those of all modules.
 pub(crate) fn local_name(module: usize, name: &str) -> String {

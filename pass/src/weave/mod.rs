@@ -18,9 +18,9 @@ mod entries;
 use crate::kernel::attributes::TOLD;
 use crate::kernel::prepare::{INHERITED, closure, inline_wrappers, optimise};
 use crate::kernel::{self, Refusal};
-use crate::llvm::{Function, Linkage, Mod, OwnedMod, Value};
+use crate::llvm::{Function, Linkage, Mod, OwnedMod, Value, demangle};
 pub(crate) use assemble::Assembly;
-use assemble::{globals, is_defined, join};
+use assemble::{LOCAL, globals, is_defined, join, local_module};
 pub(crate) use entries::{KERNEL_MARKER, Kernel};
 
 /// What became of the kernels of a program.
@@ -129,6 +129,14 @@ fn derive<'m>(module: Mod<'m>, kernels: &[Kernel], i: usize) -> Result<Result<Ow
         v.set_global_linkage(Linkage::LLVMInternalLinkage);
     }
     module.run_passes("globaldce")?;
+    let kept = globals(module).find(|v| !is_defined(*v) && local_module(&v.name()).is_some());
+    if let Some(kept) = kept {
+        let name = kept.name();
+        let name = name.rsplit_once(LOCAL).map_or(name.as_str(), |(name, _)| name);
+        let what = format!("the use of `{}`, which its crate keeps to itself", demangle(name));
+        let help = "derivatives cannot reach it: make it public, or pass it as an argument";
+        return Ok(Err(vec![Refusal::of(&kernels[i].shim, what, help)]));
+    }
     Ok(Ok(piece))
 }
 

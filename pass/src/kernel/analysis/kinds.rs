@@ -23,6 +23,8 @@ impl Kinds {
     pub const PTR: Self = Self(16);
     /// Second half of a pointer.
     pub const PTR_TAIL: Self = Self(32);
+    /// Floats of all widths.
+    pub const FLOATS: Self = Self(1 | 2 | 4 | 8);
     /// Single bytes of something that is not an integer.
     pub const PARTIAL: Self = Self(64);
     /// Copied between memory that code outside knows, and touched nowhere else.
@@ -45,7 +47,7 @@ impl Kinds {
 
     /// Can floats be in it?
     pub fn has_float(self) -> bool {
-        self.meets(Self::F64 | Self::F64_TAIL | Self::F32 | Self::OTHER_FLOAT | Self::UNKNOWN)
+        self.meets(Self::FLOATS | Self::UNKNOWN)
     }
 
     /// Can pointers be in it?

@@ -48,7 +48,7 @@ impl<'m> Words<'m> {
                 Kinds::NONE => {}
                 kinds => {
                     carried.push(s);
-                    if kinds.has_float() {
+                    if kinds.meets(Kinds::FLOATS) {
                         floats.push(s);
                     }
                 }
@@ -83,7 +83,7 @@ impl<'m> Words<'m> {
         let changed = reach(slots, &changed, &[&copies, &changes]);
         let mut words = Self::default();
         for (s, at) in c.sinks.clone() {
-            if changed[s as usize] && c.regions.kinds(s).has_float() {
+            if changed[s as usize] && c.regions.kinds(s).meets(Kinds::FLOATS) {
                 words.laundered.insert(at);
             }
         }

@@ -1,0 +1,182 @@
+//! Calls of kernels through their entry points: aliases, scratch memory, results that may be absent, tensors, rules.
+//!
+//! Needs the pass: `cargo cotangent test`.
+
+use cotangent::{Differentiable, differentiable};
+use tch::Tensor;
+
+#[differentiable]
+fn dot(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| x * y).sum()
+}
+
+#[test]
+fn aliased_slices_have_a_cotangent_each() {
+    let x = [1.0, 2.0, 3.0];
+    let g = dot::grad(&x, &x);
+    assert_eq!((g.x, g.y), (x.to_vec(), x.to_vec()));
+    let g = dot::grad(&x[..2], &x[1..]);
+    assert_eq!((g.x, g.y), (vec![2.0, 3.0], vec![1.0, 2.0]));
+}
+
+#[test]
+fn a_pullback_outlives_its_arguments_and_serves_any_thread() {
+    let pullback = dot::vjp(&[1.0, 2.0].to_vec(), &[3.0, 4.0].to_vec()).1;
+    std::thread::scope(|scope| {
+        for seed in [1.0, -2.0] {
+            let pullback = &pullback;
+            scope.spawn(move || {
+                for _ in 0..20 {
+                    assert_eq!(pullback.call(seed).x, [3.0 * seed, 4.0 * seed]);
+                }
+            });
+        }
+    });
+}
+
+#[derive(Differentiable)]
+struct Scratch {
+    last: f64,
+    all: Vec<f64>,
+}
+
+#[differentiable(wrt(x))]
+fn through_scratch(x: f64, scratch: &mut Scratch) -> f64 {
+    scratch.last = x * x;
+    scratch.all.push(scratch.last * x);
+    scratch.all[0] + scratch.last
+}
+
+#[test]
+fn memory_that_nobody_asks_for_carries_derivatives() {
+    let mut scratch = Scratch { last: 1.0, all: vec![] };
+    assert_eq!(through_scratch::grad(2.0, &mut scratch).x, 12.0 + 4.0);
+    assert_eq!((scratch.last, scratch.all), (4.0, vec![8.0]));
+}
+
+#[differentiable]
+fn root(x: f64) -> Option<f64> {
+    (x > 0.0).then(|| x.sqrt())
+}
+
+#[test]
+fn what_is_absent_has_cotangents_of_zero() {
+    assert_eq!(root::value_and_grad(4.0).1.x, 0.25);
+    let (none, pullback) = root::vjp(-1.0);
+    assert_eq!((none, pullback.call(1.0).x), (None, 0.0));
+}
+
+#[differentiable]
+fn grown(v: &mut Vec<f64>, k: f64) -> Vec<f64> {
+    for i in 0..10 {
+        v.push(k * v[i]);
+    }
+    vec![k, v[3]]
+}
+
+#[test]
+fn memory_that_the_call_makes_takes_seeds() {
+    let mut v = vec![1.0];
+    let (made, pullback) = grown::vjp(&mut v, 2.0);
+    assert_eq!((made, v.len(), v[10]), (vec![2.0, 8.0], 11, 1024.0));
+    for scale in [1.0, 3.0] {
+        let mut last = vec![0.0; 11];
+        last[2] = scale;
+        // k + 10 k^3 v0, and k^2 v0
+        let g = pullback.call(grown::Seed {
+            ret: vec![scale, 10.0 * scale],
+            v: last,
+        });
+        assert_eq!((g.v, g.k), (vec![84.0 * scale], (1.0 + 120.0 + 4.0) * scale));
+    }
+    assert!(
+        pullback
+            .try_call(grown::Seed {
+                ret: vec![1.0],
+                v: vec![]
+            })
+            .is_err()
+    );
+}
+
+#[differentiable(wrt(x, k))]
+fn scaled(x: &[f64], weights: &[f64], k: f64) -> Vec<f64> {
+    x.iter().zip(weights).map(|(x, w)| k * w * x * x).collect()
+}
+
+#[test]
+fn a_kernel_is_a_node_of_libtorchs_graph() {
+    let x = Tensor::from_slice(&[1.0, 2.0]).set_requires_grad(true);
+    let (w, k) = (
+        Tensor::from_slice(&[1.0, 3.0]),
+        Tensor::from(2.0).set_requires_grad(true),
+    );
+    let y = scaled::autograd(&(&x * 2.0), &w, &k);
+    y.sum(tch::Kind::Double).backward();
+    assert_eq!(Vec::<f64>::try_from(&x.grad()).ok(), Some(vec![16.0, 96.0]));
+    assert_eq!(k.grad().double_value(&[]), 4.0 + 48.0);
+    assert!(!scaled::autograd(&w, &w, 2.0).requires_grad());
+    let error = scaled::try_autograd(&w, &x, 2.0).expect_err("not asked for");
+    assert!(error.to_string().contains("`weights` requires grad"), "{error}");
+}
+
+#[cotangent::custom_jvp(tangent = half_jvp)]
+fn half(x: f64, n: usize) -> f64 {
+    x * n as f64
+}
+
+fn half_jvp(x: f64, n: usize, x_dot: f64) -> (f64, f64) {
+    (half(x, n), 0.5 * n as f64 * x_dot)
+}
+
+#[cotangent::custom_vjp(forward = twice_forward, backward = twice_backward, tangent = twice_jvp)]
+fn twice(x: &[f64]) -> Vec<f64> {
+    x.to_vec()
+}
+
+fn twice_forward(x: &[f64]) -> (Vec<f64>, f64) {
+    (x.to_vec(), 2.0)
+}
+
+fn twice_backward(two: f64, seed: Vec<f64>) -> Vec<f64> {
+    seed.iter().map(|s| two * s).collect()
+}
+
+fn twice_jvp(x: &[f64], x_dot: Vec<f64>) -> (Vec<f64>, Vec<f64>) {
+    (x.to_vec(), twice_backward(2.0, x_dot))
+}
+
+#[differentiable]
+fn with_tangent(x: f64) -> f64 {
+    half(x * x, 3)
+}
+
+#[differentiable]
+fn with_rule(x: &[f64]) -> f64 {
+    twice(x).iter().map(|y| y * y).sum()
+}
+
+#[test]
+fn rules_replace_derivatives() {
+    assert_eq!(
+        with_tangent::jvp(2.0, with_tangent::Tangents { x: 1.0 }),
+        (12.0, 0.5 * 3.0 * 4.0)
+    );
+    assert_eq!(with_rule::grad(&[1.0, 3.0]).x, [4.0, 12.0]);
+    let tangents = with_rule::Tangents { x: vec![1.0, 0.5] };
+    assert_eq!(with_rule::jvp(&[1.0, 3.0], tangents).1, 4.0 + 6.0);
+}
+
+#[differentiable]
+fn picky(x: &[f64], i: usize) -> f64 {
+    x[i]
+}
+
+#[test]
+fn a_panic_arrives_as_an_error_and_the_next_call_works() {
+    let error = picky::try_grad(&[1.0], 3)
+        .map(|g| g.x)
+        .expect_err("there is no such element");
+    assert!(error.to_string().contains("index out of bounds"), "{error}");
+    assert_eq!(picky::grad(&[1.0, 2.0], 1).x, [0.0, 1.0]);
+}
