@@ -78,8 +78,11 @@ impl Function {
             let mut mask = active(&special, &table)?;
             special.also(&frame.varying, &mut mask);
             let derivative = special.derivative(path, &mask, &Meta)?;
+            if path == Path::Attached {
+                special.refuse_unrecorded(after, &derivative)?;
+            }
             // SAFETY: the caller's promise.
-            let ran = unsafe { frame.region(&special, after, &derivative, &mask, path, &mut table) };
+            let ran = unsafe { frame.region(&special, after, &derivative, &mask, &mut table) };
             ran.map_err(|failure| match failure {
                 Failure::Before(because) if frame.written.is_empty() => Stopped::Replay(because),
                 Failure::Before(text) | Failure::After(text) => Stopped::Error(Error::new(text)),
@@ -127,6 +130,22 @@ impl Way {
 }
 
 impl Special {
+    /// LibTorch's record of a write to an argument would have to be a part of the call's one node.
+    fn refuse_unrecorded(&self, after: &After, derivative: &Derivative) -> Result<(), Error> {
+        let finals = self.finals.iter().zip(&derivative.varies[after.outputs.len()..]);
+        match finals
+            .into_iter()
+            .any(|(i, varies)| *varies && !self.inputs[*i].internal)
+        {
+            false => Ok(()),
+            true => Err(Error::new(format!(
+                "`{}` writes to an argument before it reads a tensor's element or calls a function with a rule of its own, \
+                 which its `autograd` cannot record; use `vjp`",
+                self.name
+            ))),
+        }
+    }
+
     /// Adds the inputs in these slots.
     fn also(&self, slots: &HashSet<Slot>, active: &mut Mask) {
         for (i, info) in self.inputs.iter().enumerate() {
@@ -156,7 +175,6 @@ impl Frame {
         after: &After,
         derivative: &Arc<Derivative>,
         active: &Mask,
-        path: Path,
         table: &mut Inputs,
     ) -> Result<(), Failure> {
         let given = special.given(table);
@@ -164,16 +182,7 @@ impl Frame {
             Operand::Tensor(raw) => raw,
             _ => unreachable!("only tensors are written to"),
         };
-        let count = after.outputs.len();
-        for (j, i) in special.finals.iter().enumerate() {
-            let varies = derivative.varies[count + j];
-            if path == Path::Attached && varies {
-                return Err(Failure::Before(format!(
-                    "`{}` writes to an argument before it reads a tensor's element or calls a function with a rule of its \
-                     own, which its `autograd` cannot record; use `vjp`",
-                    special.name
-                )));
-            }
+        for i in &special.finals {
             // SAFETY: the function itself writes to this tensor.
             unsafe { facts::check_write(tensor(*i), false) }.map_err(Failure::Before)?;
         }
@@ -186,6 +195,7 @@ impl Frame {
             let storage = unsafe { facts::storage(tensor(*i)) };
             saved.part_from(storage).map_err(Failure::Before)?;
         }
+        let count = after.outputs.len();
         let source = |k: usize| match derivative.made[k] {
             Source::Given(i) => given[i],
             Source::Made(i) => made[i].as_ref().expect("an output stays among what was made").lend(),
