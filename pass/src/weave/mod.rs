@@ -111,6 +111,13 @@ fn derive<'m>(module: Mod<'m>, kernels: &[Kernel], i: usize) -> Result<Result<Ow
             break reached;
         }
     };
+    if let Some((k, _, _)) = asked.iter().find(|(k, _, _)| *k != i) {
+        // The code between an entry point and the derivative is not proved to keep derivatives.
+        let what = format!("a derivative of `{}` that it asks for itself", kernels[*k].key);
+        let help =
+            "derivatives of derivatives of Rust functions are not supported yet: write the inner derivative by hand";
+        return Ok(Err(vec![Refusal::of(&kernels[i].shim, what, help)]));
+    }
     let piece = module.copy_of(&reached.definitions);
     let requests: Vec<_> = asked
         .into_iter()
