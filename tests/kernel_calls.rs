@@ -3,6 +3,7 @@
 //! Needs the pass: `cargo cotangent test`.
 
 use cotangent::{Differentiable, differentiable};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tch::Tensor;
 
 #[differentiable]
@@ -179,4 +180,18 @@ fn a_panic_arrives_as_an_error_and_the_next_call_works() {
         .expect_err("there is no such element");
     assert!(error.to_string().contains("index out of bounds"), "{error}");
     assert_eq!(picky::grad(&[1.0, 2.0], 1).x, [0.0, 1.0]);
+}
+
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+#[differentiable]
+fn counted(x: f64) -> f64 {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    x * x
+}
+
+#[test]
+fn a_static_of_the_crate_is_the_one_that_the_program_has() {
+    assert_eq!(counted::grad(3.0).x, 6.0);
+    assert_eq!(CALLS.load(Ordering::Relaxed), 1);
 }

@@ -116,6 +116,7 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
         .map(|p| Symbol::from(p.shim.as_str()));
     let growing: Vec<Symbol> = growing.collect();
     let mut symbols: BTreeSet<Named> = programs.iter().flat_map(|p| named(p, &library)).collect();
+    symbols.extend(woven.exports.iter().map(Named::constant));
     if !growing.is_empty() {
         let archive = Archive::collect(growing, &library);
         symbols.extend(archive.rules().map(|rule| Named::constant(&**rule)));

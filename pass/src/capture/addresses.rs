@@ -10,6 +10,11 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
+/// The name under which the program's other modules, and derivatives of kernels, know a symbol of module `k`'s own.
+pub(crate) fn exported(k: usize, symbol: &str) -> String {
+    format!("cotangent_exported_{k}_{symbol}")
+}
+
 /// The table and what stands behind it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Addresses {
@@ -33,7 +38,7 @@ impl Addresses {
                 None => Some(symbol.clone()),
                 Some((k, _)) if bitcode.modules().get(k).is_none_or(|m| m.is_native()) => None,
                 Some((k, global)) => {
-                    let name = format!("cotangent_exported_{k}_{global}");
+                    let name = exported(k, global);
                     exports.entry(k).or_default().push(Export {
                         global: global.to_owned(),
                         name: name.clone(),

@@ -15,6 +15,7 @@ mod link;
 mod state;
 mod tools;
 
+pub(crate) use addresses::exported;
 pub use bitcode::{Bitcode, Module};
 pub use command::LinkCommand;
 pub use diagnostics::Failure;

@@ -401,6 +401,12 @@ impl<'m> Value<'m> {
         unsafe { c::LLVMIsGlobalConstant(self.0) != 0 }
     }
 
+    /// Has every thread a copy of the global variable?
+    pub fn is_thread_local(self) -> bool {
+        // SAFETY: callers apply it to global variables.
+        unsafe { c::LLVMIsThreadLocal(self.0) != 0 }
+    }
+
     /// Says that the global variable is never written.
     pub fn set_global_constant(self) {
         // SAFETY: the value is a global variable.

@@ -15,13 +15,15 @@
 mod assemble;
 mod entries;
 
+use crate::capture::exported;
 use crate::kernel::attributes::TOLD;
-use crate::kernel::prepare::{INHERITED, closure, inline_wrappers, optimise};
+use crate::kernel::prepare::{INHERITED, UNNAMED, closure, inline_wrappers, optimise};
 use crate::kernel::{self, Refusal};
 use crate::llvm::{Function, Linkage, Mod, OwnedMod, Value, demangle};
 pub(crate) use assemble::Assembly;
 use assemble::{LOCAL, globals, is_defined, join, local_module};
 pub(crate) use entries::{KERNEL_MARKER, Kernel};
+use std::collections::BTreeSet;
 
 /// What became of the kernels of a program.
 #[derive(Debug, Default)]
@@ -30,6 +32,8 @@ pub(crate) struct Woven {
     pub(crate) object: Option<Vec<u8>>,
     /// Kernels without derivatives: key and reasons.
     pub(crate) refused: Vec<(String, Vec<Refusal>)>,
+    /// Statics of modules of the program, as `module!symbol`, that the object uses.
+    pub(crate) exports: BTreeSet<String>,
 }
 
 /// The name in the assembled module of a symbol, which may be a module's own.
@@ -66,8 +70,9 @@ pub(crate) fn weave(assembly: Assembly<'_>, kernels: &[Kernel]) -> Result<Woven,
     module.run_passes(optimise::BEFORE)?;
     module.verify()?;
     let (mut good, mut pieces, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    let mut exports = BTreeSet::new();
     for (i, kernel) in kernels.iter().enumerate() {
-        match derive(module, kernels, i)? {
+        match derive(module, kernels, i, &mut exports)? {
             Ok(piece) => {
                 good.push((i, kernel));
                 pieces.push(piece);
@@ -79,11 +84,20 @@ pub(crate) fn weave(assembly: Assembly<'_>, kernels: &[Kernel]) -> Result<Woven,
         Some(all) => Some(finish(all.module(), &good)?),
         None => None,
     };
-    Ok(Woven { object, refused })
+    Ok(Woven {
+        object,
+        refused,
+        exports,
+    })
 }
 
 /// The derivatives of kernel number `i`, in a module with everything that they use.
-fn derive<'m>(module: Mod<'m>, kernels: &[Kernel], i: usize) -> Result<Result<OwnedMod<'m>, Vec<Refusal>>, String> {
+fn derive<'m>(
+    module: Mod<'m>,
+    kernels: &[Kernel],
+    i: usize,
+    exports: &mut BTreeSet<String>,
+) -> Result<Result<OwnedMod<'m>, Vec<Refusal>>, String> {
     let own: Vec<String> = entries::names(i, &kernels[i]).into_iter().flatten().collect();
     let shim = |k: usize| module.function(&kernels[k].shim);
     let mut asked: Vec<(usize, String, kernel::Mode)> =
@@ -136,15 +150,31 @@ fn derive<'m>(module: Mod<'m>, kernels: &[Kernel], i: usize) -> Result<Result<Ow
         v.set_global_linkage(Linkage::LLVMInternalLinkage);
     }
     module.run_passes("globaldce")?;
-    let kept = globals(module).find(|v| !is_defined(*v) && local_module(&v.name()).is_some());
-    if let Some(kept) = kept {
-        let name = kept.name();
-        let name = name.rsplit_once(LOCAL).map_or(name.as_str(), |(name, _)| name);
-        let what = format!("the use of `{}`, which its crate keeps to itself", demangle(name));
-        let help = "derivatives cannot reach it: make it public, or pass it as an argument";
-        return Ok(Err(vec![Refusal::of(&kernels[i].shim, what, help)]));
+    match share(module, exports) {
+        Ok(()) => Ok(Ok(piece)),
+        Err(name) => {
+            let what = format!("the use of `{}`, which its crate keeps to itself", demangle(&name));
+            let help = "derivatives cannot reach it: make it public, or pass it as an argument";
+            Ok(Err(vec![Refusal::of(&kernels[i].shim, what, help)]))
+        }
     }
-    Ok(Ok(piece))
+}
+
+/// Derivatives use the program's own statics, by names under which these are shown to them. The error is the name of one
+/// that cannot be shown.
+fn share(module: Mod<'_>, exports: &mut BTreeSet<String>) -> Result<(), String> {
+    let own: Vec<_> = globals(module).filter(|v| !is_defined(*v)).collect();
+    for v in own {
+        let symbol = v.name();
+        let Some(k) = local_module(&symbol) else { continue };
+        let name = symbol.rsplit_once(LOCAL).map_or(symbol.as_str(), |(name, _)| name);
+        if v.as_function().is_some() || v.is_thread_local() || name.starts_with(UNNAMED) {
+            return Err(name.to_owned());
+        }
+        exports.insert(format!("{k}!{name}"));
+        v.set_name(&exported(k, name));
+    }
+    Ok(())
 }
 
 /// Adds the table of kernels, optimises derivatives and compiles them.

@@ -147,11 +147,14 @@ impl<'c> Work<'c> {
     }
 }
 
+/// How the names of globals begin that have none.
+pub(crate) const UNNAMED: &str = "cotangent.unnamed";
+
 /// Names all globals, so that declarations elsewhere can stand for them.
 pub(crate) fn name_all(program: Mod<'_>) {
     let functions = program.functions().map(Function::value);
     for v in functions.chain(program.globals()).filter(|v| v.name().is_empty()) {
-        v.set_name("cotangent.unnamed");
+        v.set_name(UNNAMED);
     }
 }
 
