@@ -206,6 +206,16 @@ impl<'m> Engine<'m> {
         self.by_signature.insert(signature.clone(), Ok(id));
         let made = self.make(id, signature.clone());
         if let Err(refusals) = made {
+            // A dispatcher goes on without it; what called it in a circle must still be whole.
+            for f in [self.derivatives[id].augmented, self.derivatives[id].reverse] {
+                if f.is_declaration() {
+                    let b = Builder::new(self.module.context());
+                    b.at_end(f.append_block("entry"));
+                    b.call(self.support("cotangent.no.derivative"), &[signature.function.value()]);
+                    b.unreachable();
+                }
+                f.set_linkage(Linkage::LLVMInternalLinkage);
+            }
             self.by_signature.insert(signature, Err(refusals.clone()));
             return Err(refusals);
         }
@@ -277,7 +287,7 @@ impl<'m> Engine<'m> {
         let at = self.dispatches.len() - 1;
         let taken = |f: &Function<'m>| f.ty() == ty && f.is_address_taken();
         let candidates: Vec<_> = self.module.functions().filter(taken).collect();
-        let mut cases = vec![];
+        let (mut cases, mut refused) = (vec![], vec![]);
         for pointer in candidates {
             let declared = pointer.is_declaration();
             let function = if declared { known_body(pointer) } else { Some(pointer) };
@@ -286,11 +296,12 @@ impl<'m> Engine<'m> {
                 function,
                 ..signature.clone()
             };
-            if let Ok(id) = self.derive(signature) {
-                cases.push((pointer, id));
+            match self.derive(signature) {
+                Ok(id) => cases.push((pointer, id)),
+                Err(why) => refused.push((pointer, why)),
             }
         }
-        self.dispatches[at].emit(self, &cases);
+        self.dispatches[at].emit(self, &cases, &refused);
         Ok(at)
     }
 }

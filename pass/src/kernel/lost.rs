@@ -2,9 +2,10 @@
 //! place. A store of an active value, or of a pointer to memory with a shadow, must find a shadow to write to; where
 //! there is none, what is read back would count as constant.
 
+use super::Refusal;
 use super::engine::Engine;
 use super::reverse::leaves::{INACTIVE, is_active};
-use crate::llvm::{Builder, IntPredicate, Linkage, Mod, Value, demangle};
+use crate::llvm::{Builder, Function, IntPredicate, Linkage, Mod, Value, demangle};
 
 /// What is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,12 +48,29 @@ pub(super) fn message<'m>(module: Mod<'m>, i: Value<'m>, what: Lost) -> Value<'m
     let at = at.map_or_else(String::new, |(file, line)| format!(" at {file}:{line}"));
     let function = demangle(&i.block().parent().name());
     let text = format!("cotangent: a derivative is lost in `{function}`{at}: {}", what.text());
-    let text = module.context().const_string(&text);
+    constant(module, &text)
+}
+
+fn constant<'m>(module: Mod<'m>, text: &str) -> Value<'m> {
+    let text = module.context().const_string(text);
     let message = module.add_global("cotangent.says.lost", text.ty());
     message.set_initializer(text);
     message.set_global_constant();
     message.set_global_linkage(Linkage::LLVMInternalLinkage);
     message
+}
+
+/// The message for a call by a pointer of a function that was refused.
+pub(super) fn refusal<'m>(module: Mod<'m>, function: Function<'m>, why: &[Refusal]) -> Value<'m> {
+    let name = demangle(&function.name());
+    let reason = why.first().map_or_else(String::new, |r| match r.line {
+        0 => format!(": {}", r.construct),
+        line => format!(": {} at {}:{line}", r.construct, r.file.1),
+    });
+    constant(
+        module,
+        &format!("cotangent: `{name}`, which the program has called by a pointer, has no derivative{reason}"),
+    )
 }
 
 /// Stops the program if `counts`, and the shadow address `to` is none.

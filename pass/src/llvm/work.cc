@@ -74,7 +74,7 @@ void ct_drop_named_metadata(LLVMModuleRef module) {
 // Has the value a use other than as what a call calls?
 bool ct_is_address_taken(LLVMValueRef function) {
   return cast<Function>(unwrap(function))->hasAddressTaken(nullptr, /*IgnoreCallbackUses=*/false,
-                                                           /*IgnoreAssumeLikeCalls=*/true, /*IgnoreLLVMUsed=*/true);
+                                                           /*IgnoreAssumeLikeCalls=*/true, /*IgnoreLLVMUsed=*/false);
 }
 
 // Lets functions look used that nothing in the module uses.

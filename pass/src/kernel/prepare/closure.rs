@@ -14,7 +14,8 @@ pub(crate) struct Reached<'m> {
     pub(crate) definitions: Vec<Value<'m>>,
     /// What is known by name only: what the module declares, and what is not to be followed.
     pub(crate) names: Vec<Value<'m>>,
-    /// Those functions that are reached only because an indirect call might call them.
+    /// The functions, with and without bodies, that an indirect call might call: what holds their addresses may be a
+    /// variable, of which only the name is reached.
     pub(crate) candidates: Vec<Function<'m>>,
 }
 
@@ -32,14 +33,17 @@ pub(crate) fn direct<'m>(roots: &[Value<'m>], follow: &dyn Fn(Value<'m>) -> bool
 /// What the functions reach, of that which is to be followed.
 pub(crate) fn of<'m>(program: Mod<'m>, roots: &[Value<'m>], follow: &dyn Fn(Value<'m>) -> bool) -> Reached<'m> {
     let mut walk = Walk::new(roots, follow);
-    let mut candidates = Vec::new();
     loop {
-        walk.finish();
+        while let Some(next) = walk.work.pop() {
+            walk.step(next);
+        }
         let might = |f: &Function<'m>| {
-            let called = walk.indirect.contains(&f.ty()) && !walk.seen.contains(&f.value());
-            called && !f.is_declaration() && f.is_address_taken() && follow(f.value())
+            let called = walk.indirect.contains(&f.ty()) && f.is_address_taken();
+            called && !f.name().starts_with("llvm.") && (f.is_declaration() || follow(f.value()))
         };
-        let more: Vec<_> = program.functions().filter(might).collect();
+        let candidates: Vec<_> = program.functions().filter(might).collect();
+        let fresh = |f: &&Function<'m>| !f.is_declaration() && !walk.seen.contains(&f.value());
+        let more: Vec<_> = candidates.iter().filter(fresh).copied().collect();
         if more.is_empty() {
             return Reached {
                 definitions: walk.definitions,
@@ -49,7 +53,6 @@ pub(crate) fn of<'m>(program: Mod<'m>, roots: &[Value<'m>], follow: &dyn Fn(Valu
         }
         for f in more {
             walk.visit(f.value());
-            candidates.push(f);
         }
     }
 }

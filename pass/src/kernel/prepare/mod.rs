@@ -69,10 +69,16 @@ impl<'c> Work<'c> {
         super::marks::read(module);
         super::rules::lower_outputs(module);
         bounds::note(module);
-        // Nothing in the module calls these yet.
-        let pointed = reached.candidates.iter().filter_map(|f| module.function(&f.name()));
-        let rules = module.functions().flat_map(closure::rules_of);
-        let candidates: Vec<_> = pointed.chain(rules).filter(|f| !f.is_declaration()).collect();
+        // Nothing in the module calls these yet, or holds their addresses.
+        let declared = |f: &Function<'c>| {
+            let name = f.name();
+            module
+                .function(&name)
+                .unwrap_or_else(|| module.add_function(&name, f.ty()))
+        };
+        let pointed: Vec<_> = reached.candidates.iter().map(declared).collect();
+        let rules: Vec<_> = module.functions().flat_map(closure::rules_of).collect();
+        let candidates: Vec<_> = pointed.into_iter().chain(rules).collect();
         if !candidates.is_empty() {
             module.keep_alive(&candidates);
         }

@@ -6,7 +6,9 @@
 
 use super::construct::{Argument, Signature};
 use super::leaves::Carries;
+use crate::kernel::Refusal;
 use crate::kernel::engine::{Engine, types};
+use crate::kernel::lost::refusal;
 use crate::llvm::{Builder, Function, IntPredicate, Linkage, Mod, Type};
 
 /// The dispatcher for pointers to functions of one type.
@@ -56,7 +58,7 @@ impl<'m> Dispatch<'m> {
     }
 
     /// Emits both ways, with functions and their derivatives.
-    pub fn emit(&self, engine: &Engine<'m>, cases: &[(Function<'m>, usize)]) {
+    pub fn emit(&self, engine: &Engine<'m>, cases: &[(Function<'m>, usize)], refused: &[(Function<'m>, Vec<Refusal>)]) {
         let context = engine.module().context();
         let b = Builder::new(context);
         for forward in [true, false] {
@@ -82,6 +84,19 @@ impl<'m> Dispatch<'m> {
                 let callee = if forward { d.augmented } else { d.reverse };
                 let given = b.call(callee, &arguments);
                 b.ret(Some(given).filter(|v| !v.ty().is_void()));
+                at = no;
+            }
+            for (function, why) in refused.iter().filter(|_| forward) {
+                let (yes, no) = (f.append_block("refused"), f.append_block("next"));
+                b.at_end(at);
+                let same = b.icmp(IntPredicate::LLVMIntEQ, pointer, function.value());
+                b.cond_br(same, yes, no);
+                b.at_end(yes);
+                b.call(
+                    engine.support("cotangent.lost"),
+                    &[refusal(engine.module(), *function, why)],
+                );
+                b.unreachable();
                 at = no;
             }
             b.at_end(at);

@@ -296,7 +296,12 @@ impl<'m> Flows<'m> {
             if i.is_inline_assembly() {
                 return self.unknown(i, &arguments, c, words);
             }
-            for f in self.taken.get(&i.called_type()).cloned().unwrap_or_default() {
+            let taken = self.taken.get(&i.called_type()).cloned().unwrap_or_default();
+            if taken.is_empty() {
+                // Run time will tell that there is no derivative, if there should be one.
+                return self.unknown(i, &arguments, c, words);
+            }
+            for f in taken {
                 self.bind(i, &arguments, f);
             }
             return;
