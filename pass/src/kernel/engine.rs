@@ -13,7 +13,7 @@ use super::reverse::plan::Plan;
 use super::reverse::shape;
 use super::reverse::sweep::Sweep;
 use super::rules::{add_bodies, known_body};
-use super::{DiffRequest, Refusal};
+use super::{DiffRequest, Refusal, Tape};
 use crate::llvm::{Analyses, Block, Builder, Function, Linkage, Mod, Opcode, Scope, Type, Value};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -57,6 +57,7 @@ pub struct Engine<'m> {
     by_signature: HashMap<Signature<'m>, Result<usize, Vec<Refusal>>>,
     dispatches: Vec<Dispatch<'m>>,
     frames: Scope<'m>,
+    tapes: Vec<Tape>,
 }
 
 impl<'m> Engine<'m> {
@@ -96,6 +97,7 @@ impl<'m> Engine<'m> {
             by_signature: HashMap::new(),
             dispatches: vec![],
             frames: Scope::new(module),
+            tapes: vec![],
         })
     }
 
@@ -117,6 +119,11 @@ impl<'m> Engine<'m> {
     /// What integers hold.
     pub fn words(&self) -> Rc<Words<'m>> {
         self.words.clone()
+    }
+
+    /// What the derivatives made so far keep, the innermost first.
+    pub fn tapes(&self) -> &[Tape] {
+        &self.tapes
     }
 
     /// The memory of frames, but for the shadow memory in them: no other access reaches it.
@@ -251,6 +258,7 @@ impl<'m> Engine<'m> {
     fn make(&mut self, id: usize, signature: Signature<'m>) -> Result<(), Vec<Refusal>> {
         let plan = Plan::new(self, signature)?;
         let size = plan.frames.size(0);
+        self.tapes.push(Tape::of(&plan));
         self.derivatives[id].frame_size = Some(size);
         self.derivatives[id]
             .size_global

@@ -20,7 +20,9 @@ pub mod reverse;
 pub mod root;
 pub mod rules;
 pub mod support;
+mod tape;
 
-pub use planner::differentiate;
+pub use planner::{differentiate, differentiate_with_tapes};
 pub use refusal::Refusal;
 pub use request::{Activity, DiffRequest, Mode};
+pub use tape::{Loop, Tape};

@@ -2,7 +2,7 @@
 
 use super::engine::Engine;
 use super::order::order;
-use super::{DiffRequest, Refusal, root, support};
+use super::{DiffRequest, Refusal, Tape, root, support};
 use crate::llvm::{Analyses, Mod};
 
 /// Emits the derivative functions that are asked for into the module.
@@ -10,11 +10,24 @@ use crate::llvm::{Analyses, Mod};
 /// # Errors
 /// Everything that has no derivative, located. The module is then to be thrown away.
 pub fn differentiate<'m>(module: Mod<'m>, requests: &[DiffRequest<'m>]) -> Result<(), Vec<Refusal>> {
+    differentiate_with_tapes(module, requests).map(drop)
+}
+
+/// As [`differentiate`]; tells what every derivative in reverse mode keeps between its sweeps, inner functions first.
+///
+/// # Errors
+/// As there.
+pub fn differentiate_with_tapes<'m>(module: Mod<'m>, requests: &[DiffRequest<'m>]) -> Result<Vec<Tape>, Vec<Refusal>> {
     let analyses = Analyses::new(module);
     answer(module, requests, &analyses)
 }
 
-fn answer<'m>(module: Mod<'m>, requests: &[DiffRequest<'m>], analyses: &'m Analyses<'m>) -> Result<(), Vec<Refusal>> {
+fn answer<'m>(
+    module: Mod<'m>,
+    requests: &[DiffRequest<'m>],
+    analyses: &'m Analyses<'m>,
+) -> Result<Vec<Tape>, Vec<Refusal>> {
+    let mut tapes = vec![];
     let mut engine = Engine::new(module, analyses, requests).map_err(|r| vec![r])?;
     let mut refusals: Vec<Refusal> = vec![];
     let mut fresh = true;
@@ -25,6 +38,7 @@ fn answer<'m>(module: Mod<'m>, requests: &[DiffRequest<'m>], analyses: &'m Analy
             let failed = |e: String| vec![Refusal::of(&requests[k].function.name(), e, "please report this")];
             module.run_passes(NESTED).map_err(failed)?;
             analyses.forget_all();
+            tapes.extend_from_slice(engine.tapes());
             engine = Engine::new(module, analyses, requests).map_err(|r| vec![r])?;
             fresh = true;
         }
@@ -37,7 +51,8 @@ fn answer<'m>(module: Mod<'m>, requests: &[DiffRequest<'m>], analyses: &'m Analy
         }
     }
     support::close(module);
-    if refusals.is_empty() { Ok(()) } else { Err(refusals) }
+    tapes.extend_from_slice(engine.tapes());
+    if refusals.is_empty() { Ok(tapes) } else { Err(refusals) }
 }
 
 /// What makes a derivative that is differentiated again as plain as a primal.

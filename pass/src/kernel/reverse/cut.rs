@@ -13,6 +13,8 @@ use std::collections::{HashMap, HashSet};
 
 /// How long a chain of operations may be computed again.
 const CHAIN: u32 = 12;
+/// The same if nothing has to be stored for it.
+const FREE: u32 = 32;
 /// Larger parts of a graph are not cut: what is needed in them is stored.
 const LARGE: usize = 2000;
 /// Of edges that cannot be cut.
@@ -31,32 +33,73 @@ struct Node<'m> {
     from: Option<Vec<usize>>,
     /// Does something that it is computed from have to be stored?
     rooted: bool,
+    /// Length of the longest chain to it.
+    chain: u32,
+}
+
+/// A need on the way to its number.
+struct Open<'m> {
+    need: Need<'m>,
+    recipe: Option<Vec<Need<'m>>>,
+    from: Vec<usize>,
 }
 
 impl<'m> Graph<'m> {
-    /// The number of something that is needed; constants have none.
+    /// The number of something that is needed; constants have none. Without recursion: code may be long.
     fn add(&mut self, plan: &Plan<'m>, need: Need<'m>) -> Option<usize> {
-        self.number(plan, need, CHAIN)
+        let mut stack = vec![];
+        let mut found = self.enter(plan, need, &mut stack);
+        while let Some(top) = stack.last_mut() {
+            top.from.extend(found.take());
+            match top.recipe.as_mut().and_then(Vec::pop) {
+                Some(next) => found = self.enter(plan, next, &mut stack),
+                None => found = stack.pop().map(|done| self.close(done)),
+            }
+        }
+        found
     }
 
-    fn number(&mut self, plan: &Plan<'m>, need: Need<'m>, chain: u32) -> Option<usize> {
+    /// The number if there is one already; otherwise the need is put on the stack.
+    fn enter(&mut self, plan: &Plan<'m>, need: Need<'m>, stack: &mut Vec<Open<'m>>) -> Option<usize> {
         if need.value().is_constant() {
             return None;
         }
-        if let Some(known) = self.numbers.get(&need) {
-            return Some(*known);
+        let known = self.numbers.get(&need).copied();
+        if known.is_none() {
+            let recipe = if plan.is_memory(need) {
+                Some(vec![])
+            } else {
+                plan.recipe(need)
+            };
+            let from = vec![];
+            stack.push(Open { need, recipe, from });
         }
-        let recipe = match plan.is_memory(need) {
-            true => Some(vec![]),
-            // Chains are short, however long the code is.
-            false => plan.recipe(need).filter(|_| chain > 0),
+        known
+    }
+
+    /// Gives a number to a need whose operands all have one. An operation at the end of a long chain begins a new one.
+    fn close(&mut self, done: Open<'m>) -> usize {
+        let operands = || done.from.iter().map(|k| &self.nodes[*k]);
+        let chain = 1 + operands().map(|n| n.chain).max().unwrap_or(0);
+        let rooted = done.recipe.is_none() || operands().any(|n| n.rooted);
+        let most = if rooted { CHAIN } else { FREE };
+        let node = match done.recipe {
+            Some(_) if chain <= most => Node {
+                need: done.need,
+                from: Some(done.from),
+                rooted,
+                chain,
+            },
+            _ => Node {
+                need: done.need,
+                from: None,
+                rooted: true,
+                chain: 0,
+            },
         };
-        let numbers = |r: Vec<_>| r.into_iter().filter_map(|x| self.number(plan, x, chain - 1)).collect();
-        let from: Option<Vec<usize>> = recipe.map(numbers);
-        let rooted = from.as_ref().is_none_or(|f| f.iter().any(|k| self.nodes[*k].rooted));
-        self.numbers.insert(need, self.nodes.len());
-        self.nodes.push(Node { need, from, rooted });
-        Some(self.nodes.len() - 1)
+        self.numbers.insert(done.need, self.nodes.len());
+        self.nodes.push(node);
+        self.nodes.len() - 1
     }
 }
 
