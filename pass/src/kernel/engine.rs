@@ -29,6 +29,9 @@ pub const TARGET: [&str; 7] = [
     "probe-stack",
 ];
 
+/// Functions of more instructions do not get a derivative for every combination of what calls ask for.
+const LARGE: usize = 200;
+
 /// The two sweeps of a function for one signature.
 pub struct Derivative<'m> {
     /// What it is the derivative of.
@@ -209,6 +212,9 @@ impl<'m> Engine<'m> {
         if let Some(known) = self.by_signature.get(&signature) {
             return known.clone();
         }
+        if let Some(wider) = self.wider(&signature) {
+            return Ok(wider);
+        }
         let id = self.declare(&signature);
         self.by_signature.insert(signature.clone(), Ok(id));
         let made = self.make(id, signature.clone());
@@ -227,6 +233,18 @@ impl<'m> Engine<'m> {
             return Err(refusals);
         }
         Ok(id)
+    }
+
+    /// A derivative of the same function that gives all that is asked for, and more: one of a large function, or of the
+    /// function that is in the making, serves those who ask for less as well.
+    fn wider(&self, signature: &Signature<'m>) -> Option<usize> {
+        let f = signature.function;
+        let found = self.derivatives.iter().position(|d| {
+            let made = matches!(self.by_signature.get(&d.signature), Some(Ok(_)));
+            made && d.signature.serves(signature)
+        })?;
+        let in_the_making = self.derivatives[found].frame_size.is_none();
+        (in_the_making || f.instructions().nth(LARGE).is_some()).then_some(found)
     }
 
     fn declare(&mut self, signature: &Signature<'m>) -> usize {

@@ -22,7 +22,7 @@ pub(crate) const AFTER: &str = concat!(
     "function(sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg),",
     "cgscc(devirt<4>(inline,function-attrs,function(",
     "sroa<modify-cfg>,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,",
-    "gvn,memcpyopt,dse,adce,simplifycfg))),",
+    "memcpyopt,adce,simplifycfg))),",
     "function(loop-simplify,lcssa,loop-mssa(loop-rotate,licm),loop(indvars,loop-deletion),",
     "gvn,sroa<modify-cfg>,dse,instcombine<no-verify-fixpoint>,simplifycfg,adce)"
 );

@@ -41,6 +41,9 @@ pub struct Sweep<'a, 'm> {
     seed: Option<Value<'m>>,
     starts: HashMap<Block<'m>, Block<'m>>,
     cotangents: HashMap<Value<'m>, Value<'m>>,
+    /// Cotangents of values that are used in the block that is reversed alone.
+    sums: HashMap<Value<'m>, Value<'m>>,
+    local: HashMap<Value<'m>, bool>,
     frames: Vec<Value<'m>>,
     /// Number of the iteration, of counted loops.
     counters: Vec<Option<Value<'m>>>,
@@ -83,6 +86,8 @@ impl<'a, 'm> Sweep<'a, 'm> {
             seed: (params.len() > 2).then(|| params[0]),
             starts: HashMap::new(),
             cotangents: HashMap::new(),
+            sums: HashMap::new(),
+            local: HashMap::new(),
             frames,
             counters,
             region: 0,
@@ -468,8 +473,29 @@ impl<'a, 'm> Sweep<'a, 'm> {
         place
     }
 
+    /// Is the value used in its own block only? Then its cotangent needs no place: all that adds to it comes right before
+    /// it is taken.
+    fn is_local(&mut self, v: Value<'m>) -> bool {
+        if let Some(known) = self.local.get(&v) {
+            return *known;
+        }
+        let within = |user: Value<'m>| {
+            let block = user.block();
+            block == v.block() && !user.is(Opcode::LLVMPHI) || !self.plan.shape.is_live(block)
+        };
+        let local = v.is_instruction() && !v.is(Opcode::LLVMPHI) && !v.is_terminator() && v.users().all(within);
+        self.local.insert(v, local);
+        local
+    }
+
     /// Takes the cotangent of a value, and leaves zero.
     pub fn take(&mut self, v: Value<'m>) -> Value<'m> {
+        if let Some(sum) = self.sums.remove(&v) {
+            return sum;
+        }
+        if self.is_local(v) {
+            return neutral(v.ty());
+        }
         let place = self.cotangent_place(v);
         let cotangent = self.b.load(v.ty(), place);
         self.b.store(neutral(v.ty()), place);
@@ -481,8 +507,14 @@ impl<'a, 'm> Sweep<'a, 'm> {
         if !self.plan.active(v) || part.is_null() {
             return;
         }
+        let leaves = self.plan.leaves(v);
+        if self.is_local(v) {
+            let so_far = self.sums.get(&v).copied().unwrap_or_else(|| neutral(v.ty()));
+            self.sums.insert(v, leaves.add(self.b, so_far, part));
+            return;
+        }
         let place = self.cotangent_place(v);
-        let sum = self.plan.leaves(v).add(self.b, self.b.load(v.ty(), place), part);
+        let sum = leaves.add(self.b, self.b.load(v.ty(), place), part);
         self.b.store(sum, place);
     }
 
