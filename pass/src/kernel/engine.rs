@@ -212,9 +212,6 @@ impl<'m> Engine<'m> {
         if let Some(known) = self.by_signature.get(&signature) {
             return known.clone();
         }
-        if let Some(wider) = self.wider(&signature) {
-            return Ok(wider);
-        }
         let id = self.declare(&signature);
         self.by_signature.insert(signature.clone(), Ok(id));
         let made = self.make(id, signature.clone());
@@ -235,10 +232,24 @@ impl<'m> Engine<'m> {
         Ok(id)
     }
 
+    /// A derivative that serves a call with that signature; its own may be wider.
+    ///
+    /// # Errors
+    /// As [`Engine::derive`].
+    pub fn derive_for_call(&mut self, signature: Signature<'m>) -> Result<usize, Vec<Refusal>> {
+        match self.wider(&signature) {
+            Some(wider) => Ok(wider),
+            None => self.derive(signature),
+        }
+    }
+
     /// A derivative of the same function that gives all that is asked for, and more: one of a large function, or of the
     /// function that is in the making, serves those who ask for less as well.
     fn wider(&self, signature: &Signature<'m>) -> Option<usize> {
         let f = signature.function;
+        if self.by_signature.contains_key(signature) {
+            return None;
+        }
         let found = self.derivatives.iter().position(|d| {
             let made = matches!(self.by_signature.get(&d.signature), Some(Ok(_)));
             made && d.signature.serves(signature)
