@@ -8,7 +8,6 @@
 //! the block; an address that came through memory without shadows is looked up in it (`cotangent.shadow`).
 
 use super::reverse::leaves::{UNKNOWN, inactive_shadow};
-use super::support::is_own;
 use crate::llvm::{Builder, Function, Mod, Value};
 use std::collections::HashMap;
 
@@ -33,7 +32,7 @@ impl<'m> Globals<'m> {
         let variables: Vec<_> = variables
             .iter()
             .copied()
-            .filter(|g| g.value_type().is_sized() && size(g) > 0 && !is_own(*g))
+            .filter(|g| g.value_type().is_sized() && size(g) > 0)
             .collect();
         let mut bytes = (16 + ENTRY * variables.len() as u64).next_multiple_of(16);
         let mut places = HashMap::new();

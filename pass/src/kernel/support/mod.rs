@@ -1,6 +1,6 @@
 //! Run-time support of derivatives, as LLVM code that becomes part of the module.
 
-use crate::llvm::{Function, Linkage, Mod, Value, parse_text};
+use crate::llvm::{Function, Linkage, Mod, parse_text};
 
 const TEXTS: [&str; 4] = [
     include_str!("arena.ll"),
@@ -34,11 +34,6 @@ pub fn link(module: Mod<'_>) -> Result<(), String> {
 /// Is it a support function?
 pub fn is_support(f: Function<'_>) -> bool {
     f.string_attribute(MARK).is_some()
-}
-
-/// Is it a variable of the support functions? No memory of the program's is in it.
-pub fn is_own(variable: Value<'_>) -> bool {
-    variable.name().starts_with("cotangent.")
 }
 
 /// Makes the support functions the module's own: what is not used of them goes.
