@@ -38,7 +38,7 @@ grow:
   ret ptr %chunk
 }
 
-; Starts a chunk: twice as large as the arena's last one was, or as large as the block needs. A new large one is backed by
+; Starts a chunk: twice as large as the arena's last one was, or as large as the block needs. A large one is backed by
 ; huge pages where the system has them: the first touch of each small page costs more than all that is done with it.
 define ptr @cotangent.grow(ptr %arena, i64 %bytes) #1 {
 entry:
@@ -63,115 +63,51 @@ take:
   %least = add i64 %bytes, 16
   %more = icmp ugt i64 %least, %wanted
   %size = select i1 %more, i64 %least, i64 %wanted
-  %large = icmp uge i64 %size, 4194304
-  br i1 %large, label %again, label %fresh
-
-again:
-  %spare = call ptr @cotangent.spare.take(i64 %size)
-  %found = icmp ne ptr %spare, null
-  br i1 %found, label %link, label %fresh
-
-fresh:
-  %new = call ptr @malloc(i64 %size)
-  %failed = icmp eq ptr %new, null
-  br i1 %failed, label %none, label %made
+  %chunk = call ptr @malloc(i64 %size)
+  %failed = icmp eq ptr %chunk, null
+  br i1 %failed, label %none, label %link
 
 none:
   call void @cotangent.stop(ptr @cotangent.no.memory)
   unreachable
 
-made:
-  %new.size = getelementptr i8, ptr %new, i64 8
-  store i64 %size, ptr %new.size, align 8
-  br i1 %large, label %advise, label %link
-
-advise:
-  ; 14: MADV_HUGEPAGE.
-  call void @cotangent.advise(ptr %new, i32 14)
-  br label %link
-
 link:
-  %chunk = phi ptr [ %spare, %again ], [ %new, %made ], [ %new, %advise ]
   store ptr %chunks, ptr %chunk, align 8
   %chunk.size = getelementptr i8, ptr %chunk, i64 8
-  %bytes.here = load i64, ptr %chunk.size, align 8
+  store i64 %size, ptr %chunk.size, align 8
   store ptr %chunk, ptr %chunks.at, align 8
   %block = getelementptr i8, ptr %chunk, i64 16
   %next = getelementptr i8, ptr %block, i64 %bytes
   store ptr %next, ptr %arena, align 8
-  %end = getelementptr i8, ptr %chunk, i64 %bytes.here
+  %end = getelementptr i8, ptr %chunk, i64 %size
   %end.at = getelementptr i8, ptr %arena, i64 8
   store ptr %end, ptr %end.at, align 8
+  %large = icmp uge i64 %size, 4194304
+  br i1 %large, label %advise, label %done
+
+advise:
+  %from = ptrtoint ptr %chunk to i64
+  %from.up = add i64 %from, 2097151
+  %aligned = and i64 %from.up, -2097152
+  %to = ptrtoint ptr %end to i64
+  %length = sub i64 %to, %aligned
+  %pages = inttoptr i64 %aligned to ptr
+  ; 14: MADV_HUGEPAGE. Where it is not known the call fails, and that is all.
+  %heard = call i32 @madvise(ptr %pages, i64 %length, i32 14)
+  br label %done
+
+done:
   ret ptr %block
 }
 
-; Large chunks that were released, linked: whoever comes next takes them, with pages that are there already. The system is
-; told that it may have their pages back when it needs them.
-@cotangent.spare = internal global ptr null
+@cotangent.no.memory = private unnamed_addr constant [39 x i8] c"cotangent: out of memory for the tape.\00"
 
-; Tells the system something about the whole pages of a chunk. Where it does not understand, that is all.
-define void @cotangent.advise(ptr %chunk, i32 %advice) #1 {
+; Frees all chunks.
+define void @cotangent.release(ptr %arena) #2 {
 entry:
-  %size.at = getelementptr i8, ptr %chunk, i64 8
-  %size = load i64, ptr %size.at, align 8
-  %from = ptrtoint ptr %chunk to i64
-  ; The first page holds the link.
-  %from.up = add i64 %from, 4111
-  %start = and i64 %from.up, -4096
-  %to = add i64 %from, %size
-  %stop = and i64 %to, -4096
-  %length = sub i64 %stop, %start
-  %pages = inttoptr i64 %start to ptr
-  %heard = call i32 @madvise(ptr %pages, i64 %length, i32 %advice)
-  ret void
-}
-
-; A spare chunk of at least that size; null if there is none.
-define ptr @cotangent.spare.take(i64 %size) #1 {
-entry:
-  %first = atomicrmw xchg ptr @cotangent.spare, ptr null acquire
+  %chunks.at = getelementptr i8, ptr %arena, i64 16
+  %chunks = load ptr, ptr %chunks.at, align 8
   br label %loop
-
-loop:
-  %before = phi ptr [ null, %entry ], [ %chunk, %on ]
-  %chunk = phi ptr [ %first, %entry ], [ %next, %on ]
-  %none = icmp eq ptr %chunk, null
-  br i1 %none, label %back, label %look
-
-look:
-  %size.at = getelementptr i8, ptr %chunk, i64 8
-  %here = load i64, ptr %size.at, align 8
-  %next = load ptr, ptr %chunk, align 8
-  %fits = icmp uge i64 %here, %size
-  br i1 %fits, label %unlink, label %on
-
-on:
-  br label %loop
-
-unlink:
-  %was.first = icmp eq ptr %before, null
-  br i1 %was.first, label %rest, label %middle
-
-middle:
-  store ptr %next, ptr %before, align 8
-  br label %rest
-
-rest:
-  %left = phi ptr [ %next, %unlink ], [ %first, %middle ]
-  call void @cotangent.spare.put(ptr %left)
-  ret ptr %chunk
-
-back:
-  call void @cotangent.spare.put(ptr %first)
-  ret ptr null
-}
-
-; Linked chunks become the spare ones, unless others have been put there meanwhile: then they are freed.
-define void @cotangent.spare.put(ptr %chunks) #1 {
-entry:
-  %pair = cmpxchg ptr @cotangent.spare, ptr null, ptr %chunks release monotonic
-  %put = extractvalue { ptr, i1 } %pair, 1
-  br i1 %put, label %exit, label %loop
 
 loop:
   %chunk = phi ptr [ %chunks, %entry ], [ %before, %body ]
@@ -182,54 +118,6 @@ body:
   %before = load ptr, ptr %chunk, align 8
   call void @free(ptr %chunk)
   br label %loop
-
-exit:
-  ret void
-}
-
-@cotangent.no.memory = private unnamed_addr constant [39 x i8] c"cotangent: out of memory for the tape.\00"
-
-; Frees all chunks. Large ones become spare, up to a gigabyte.
-define void @cotangent.release(ptr %arena) #2 {
-entry:
-  %chunks.at = getelementptr i8, ptr %arena, i64 16
-  %chunks = load ptr, ptr %chunks.at, align 8
-  br label %loop
-
-loop:
-  %chunk = phi ptr [ %chunks, %entry ], [ %before, %freed ], [ %before, %kept ]
-  %spare = phi ptr [ null, %entry ], [ %spare, %freed ], [ %chunk, %kept ]
-  %total = phi i64 [ 0, %entry ], [ %total, %freed ], [ %sum, %kept ]
-  %done = icmp eq ptr %chunk, null
-  br i1 %done, label %last, label %body
-
-body:
-  %before = load ptr, ptr %chunk, align 8
-  %size.at = getelementptr i8, ptr %chunk, i64 8
-  %size = load i64, ptr %size.at, align 8
-  %sum = add i64 %total, %size
-  %large = icmp uge i64 %size, 4194304
-  %few = icmp ule i64 %sum, 1073741824
-  %keep = and i1 %large, %few
-  br i1 %keep, label %kept, label %freed
-
-kept:
-  store ptr %spare, ptr %chunk, align 8
-  ; 8: MADV_FREE.
-  call void @cotangent.advise(ptr %chunk, i32 8)
-  br label %loop
-
-freed:
-  call void @free(ptr %chunk)
-  br label %loop
-
-last:
-  %any = icmp ne ptr %spare, null
-  br i1 %any, label %put, label %exit
-
-put:
-  call void @cotangent.spare.put(ptr %spare)
-  br label %exit
 
 exit:
   ret void
