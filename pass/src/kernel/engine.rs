@@ -29,9 +29,6 @@ pub const TARGET: [&str; 7] = [
     "probe-stack",
 ];
 
-/// Functions of more instructions do not get a derivative for every combination of what calls ask for.
-const LARGE: usize = 200;
-
 /// The two sweeps of a function for one signature.
 pub struct Derivative<'m> {
     /// What it is the derivative of.
@@ -230,32 +227,6 @@ impl<'m> Engine<'m> {
             return Err(refusals);
         }
         Ok(id)
-    }
-
-    /// A derivative that serves a call with that signature; its own may be wider.
-    ///
-    /// # Errors
-    /// As [`Engine::derive`].
-    pub fn derive_for_call(&mut self, signature: Signature<'m>) -> Result<usize, Vec<Refusal>> {
-        match self.wider(&signature) {
-            Some(wider) => Ok(wider),
-            None => self.derive(signature),
-        }
-    }
-
-    /// A derivative of the same function that gives all that is asked for, and more: one of a large function, or of the
-    /// function that is in the making, serves those who ask for less as well.
-    fn wider(&self, signature: &Signature<'m>) -> Option<usize> {
-        let f = signature.function;
-        if self.by_signature.contains_key(signature) {
-            return None;
-        }
-        let found = self.derivatives.iter().position(|d| {
-            let made = matches!(self.by_signature.get(&d.signature), Some(Ok(_)));
-            made && d.signature.serves(signature)
-        })?;
-        let in_the_making = self.derivatives[found].frame_size.is_none();
-        (in_the_making || f.instructions().nth(LARGE).is_some()).then_some(found)
     }
 
     fn declare(&mut self, signature: &Signature<'m>) -> usize {

@@ -73,7 +73,7 @@ pub(super) fn classify<'m>(
             if !result.any() && arguments.iter().all(|a| !a.shadow && !a.cotangent) {
                 return Ok(Construct::Passive);
             }
-            Construct::Call(engine.derive_for_call(Signature {
+            Construct::Call(engine.derive(Signature {
                 function,
                 arguments,
                 result,

@@ -49,23 +49,6 @@ impl Argument {
 }
 
 impl<'m> Signature<'m> {
-    /// Does a derivative of this signature give all that one of the other does? Cotangents that nobody wants are left, and
-    /// that of a result that nobody differentiates is zero.
-    pub fn serves(&self, other: &Self) -> bool {
-        let wider = |own: &Argument, other: &Argument| {
-            let widened = Argument {
-                cotangent: own.cotangent,
-                ..*other
-            };
-            widened == *own && (own.cotangent || !other.cotangent)
-        };
-        self.function == other.function
-            && self.frozen == other.frozen
-            && self.result.pointers == other.result.pointers
-            && (self.result.floats || !other.result.floats)
-            && self.arguments.iter().zip(&other.arguments).all(|(a, b)| wider(a, b))
-    }
-
     /// The argument that a parameter of the primal is.
     pub fn argument_of(&self, v: Value<'m>) -> Option<Argument> {
         let at = self.function.params().iter().position(|p| *p == v)?;
