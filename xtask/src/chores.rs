@@ -1,5 +1,6 @@
 //! Chores that drive Cargo.
 
+use crate::plugin::{self, Profile};
 use crate::{kernels, setup};
 use anyhow::{Context, Result, bail};
 use std::ffi::{OsStr, OsString};
@@ -28,7 +29,11 @@ pub(crate) fn test(arguments: &[OsString]) -> Result<()> {
     kernels::bench(&["--small".into()])?;
     without_jit()?;
     cargo(["xtask", "cases", "tensors", "--from", "tests/tensors"], &[])?;
-    cargo(["xtask", "cases", "kernels", "--from", "tests/kernels"], &[])
+    let plugin = plugin::build(Profile::Dev)?.into_os_string();
+    cargo(
+        ["xtask", "cases", "kernels", "--from", "tests/kernels"],
+        &["--plugin".into(), plugin],
+    )
 }
 
 /// A program that saves what it compiled, and the same program without a JIT, which loads it.

@@ -3,15 +3,17 @@
 //! The C++ side: the plugin differentiates `benches/kernels/c` while clang compiles it.
 
 use crate::chores::{root, target};
-use crate::plugin;
+use crate::plugin::{self, Profile};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-/// The program in C++, with `arguments` of its own (`--small`, `--json`, names of workloads).
+/// The program in C++, with `arguments` of its own (`--small`, `--json`, names of workloads). At a small size,
+/// which is for tests, the plugin is not optimised.
 pub(crate) fn bench(arguments: &[OsString]) -> Result<()> {
-    let plugin = plugin::build()?;
+    let small = arguments.iter().any(|a| a == "--small");
+    let plugin = plugin::build(if small { Profile::Dev } else { Profile::Release })?;
     let (sources, out) = (root().join("benches/kernels/c"), target().join("kernels"));
     std::fs::create_dir_all(&out)?;
     let mut objects = vec![];
