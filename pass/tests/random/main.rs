@@ -25,8 +25,17 @@ fn reverse_forward_and_differences_agree_at_every_level() {
     let (mut wrong, mut refused, mut why) = (String::new(), 0, String::new());
     for first in (seed..seed + count).step_by(BATCH) {
         let seeds: Vec<_> = (first..(first + BATCH).min(seed + count)).collect();
-        for level in 0..4 {
-            match check(&seeds, level) {
+        let outcomes = std::thread::scope(|scope| {
+            let check = |level| {
+                let seeds = &seeds;
+                scope.spawn(move || check(seeds, level))
+            };
+            let levels: Vec<_> = (0..4).map(check).collect();
+            let ended = levels.into_iter().map(|l| l.join().expect("it reports its failures"));
+            ended.collect::<Vec<_>>()
+        });
+        for (level, outcome) in outcomes.into_iter().enumerate() {
+            match outcome {
                 Ok((more, reason)) => {
                     refused += more;
                     why += &reason;
