@@ -89,7 +89,7 @@ fn check(seeds: &[usize], level: u32) -> Result<(usize, String), String> {
     write(&folder, "done.ll", &done)?;
     write(&folder, "driver.c", include_str!("driver.c"))?;
     write(&folder, "programs.c", &table(&seeds, &given))?;
-    let wrap = "-Wl,--wrap=malloc,--wrap=realloc,--wrap=free";
+    let wrap = "-Wl,--wrap=malloc,--wrap=realloc,--wrap=free,--wrap=dprintf";
     let arguments = [
         "-w",
         "-O0",
