@@ -63,6 +63,26 @@ fn the_rule_is_used_in_libtorchs_graph() {
 }
 
 #[test]
+fn forward_mode_stops_at_a_rule_for_the_way_back_unless_nothing_moves_there() {
+    let x = t(&[1.0, 2.0]);
+    let moves = once::Tangents {
+        x: t(&[1.0, 0.0]),
+        k: 0.0,
+    };
+    let text = once::try_jvp(&x, 0.5, moves)
+        .expect_err("it has no tangent")
+        .to_string();
+    assert!(
+        text.contains("`custom_rules::square`") && text.contains("use `vjp`"),
+        "{text}"
+    );
+    let moves = selected::Tangents { w: t(&[2.0, 3.0]) };
+    let (value, tangent) = selected::jvp(&x, &t(&[5.0, 7.0]), moves);
+    assert_is(&value, &[5.0, 28.0]);
+    assert_is(&tangent, &[2.0, 12.0]);
+}
+
+#[test]
 fn shapes_may_change_from_call_to_call() {
     for n in [3, 1, 5, 3] {
         let x = Tensor::ones([n], (Kind::Double, Device::Cpu));

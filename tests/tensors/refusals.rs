@@ -1,6 +1,6 @@
 //! What cannot be raised is refused with the reason, and never differentiated wrongly.
 //! The crate is built so that refused functions fail when they are called.
-use cotangent::differentiable;
+use cotangent::{custom_vjp, differentiable};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 use tch::Tensor;
@@ -56,6 +56,30 @@ fn output_of_a_tensor_is_refused() {
 #[test]
 fn what_an_atomic_update_found_is_refused() {
     refused(numbered::try_vjp(&r64(1, &[3])), "atomic update");
+}
+
+#[custom_vjp(forward = ruled_forward, backward = ruled_backward)]
+fn ruled(x: &Tensor) -> Tensor {
+    x * CALLS.load(Ordering::Relaxed)
+}
+
+fn ruled_forward(x: &Tensor) -> (Tensor, ()) {
+    (ruled(x), ())
+}
+
+fn ruled_backward((): (), seed: Tensor) -> Tensor {
+    seed
+}
+
+#[differentiable]
+fn written_for_a_rule(x: &Tensor) -> Tensor {
+    CALLS.store(3, Ordering::Relaxed);
+    ruled(x)
+}
+
+#[test]
+fn a_static_written_before_a_rule_that_may_read_it_is_refused() {
+    refused(written_for_a_rule::try_vjp(&r64(1, &[3])), "writes to a static before it calls");
 }
 
 #[test]

@@ -150,6 +150,19 @@ fn a_number_read_is_a_constant_where_it_scales() {
 }
 
 #[test]
+fn forward_mode_goes_through_the_regions() {
+    let dot = |a: &Tensor, b: &Tensor| (a * b).sum(Kind::Double).double_value(&[]);
+    for k in [0.1, 1.0, 3.0] {
+        let (x, t, seed) = (r64(20, &[3]).abs() * k, r64(21, &[3]), r64(22, &[3]));
+        let (value, tangent) = halves_until_small::jvp(&x, halves_until_small::Tangents { x: t.shallow_clone() });
+        let (other, pullback) = halves_until_small::vjp(&x);
+        assert!(value.equal(&other));
+        let (forward, backward) = (dot(&seed, &tangent), dot(&pullback.call(seed.shallow_clone()).x, &t));
+        assert!((forward - backward).abs() <= 1e-12 * backward.abs() && backward != 0.0, "{forward} {backward}");
+    }
+}
+
+#[test]
 fn threads_share_the_regions() {
     std::thread::scope(|scope| {
         for t in 0..4u64 {

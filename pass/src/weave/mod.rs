@@ -99,44 +99,27 @@ fn derive<'m>(
     exports: &mut BTreeSet<String>,
 ) -> Result<Result<OwnedMod<'m>, Vec<Refusal>>, String> {
     let own: Vec<String> = entries::names(i, &kernels[i]).into_iter().flatten().collect();
-    let shim = |k: usize| module.function(&kernels[k].shim);
-    let mut asked: Vec<(usize, String, kernel::Mode)> =
-        entries::asked(i, &kernels[i]).map(|(e, m)| (i, e, m)).collect();
-    let mut roots: Vec<Value<'m>> = own
-        .iter()
-        .filter_map(|n| module.function(n))
+    let shim: Vec<Value<'m>> = module
+        .function(&kernels[i].shim)
         .map(Function::value)
+        .into_iter()
         .collect();
-    roots.extend(shim(i).map(Function::value));
-    // Derivatives that the code itself asks for are made with it.
-    let reached = loop {
-        let reached = closure::direct(&roots, &|_| true);
-        let before = asked.len();
-        for (k, kernel) in kernels.iter().enumerate() {
-            for (entry, mode) in entries::asked(k, kernel) {
-                let is_reached = reached.names.iter().any(|v| v.name() == entry);
-                if is_reached && asked.iter().all(|(_, e, _)| *e != entry) {
-                    asked.push((k, entry, mode));
-                    roots.extend(shim(k).map(Function::value));
-                }
-            }
-        }
-        if asked.len() == before {
-            break reached;
-        }
-    };
-    if let Some((k, _, _)) = asked.iter().find(|(k, _, _)| *k != i) {
+    let inner = closure::direct(&shim, &|_| true).names;
+    let is_inner = |(entry, _): (String, kernel::Mode)| inner.iter().any(|v| v.name() == entry);
+    let asks = |k: &usize| entries::asked(*k, &kernels[*k]).any(is_inner);
+    if let Some(k) = (0..kernels.len()).find(asks) {
         // The code between an entry point and the derivative is not proved to keep derivatives.
-        let what = format!("a derivative of `{}` that it asks for itself", kernels[*k].key);
+        let what = format!("a derivative of `{}` that it asks for itself", kernels[k].key);
         let help =
             "derivatives of derivatives of Rust functions are not supported yet: write the inner derivative by hand";
         return Ok(Err(vec![Refusal::of(&kernels[i].shim, what, help)]));
     }
-    let piece = module.copy_of(&reached.definitions);
-    let requests: Vec<_> = asked
-        .into_iter()
-        .filter_map(|(k, entry, mode)| {
-            let shim = piece.module().function(&kernels[k].shim)?;
+    let entries = own.iter().filter_map(|n| module.function(n)).map(Function::value);
+    let roots: Vec<Value<'m>> = entries.chain(shim).collect();
+    let piece = module.copy_of(&closure::direct(&roots, &|_| true).definitions);
+    let requests: Vec<_> = entries::asked(i, &kernels[i])
+        .filter_map(|(entry, mode)| {
+            let shim = piece.module().function(&kernels[i].shim)?;
             Some(entries::request(shim, mode, entry))
         })
         .collect();
