@@ -89,8 +89,44 @@ pub fn is_thread_local(call: Value<'_>) -> bool {
         .is_some_and(|n| n.starts_with("llvm.threadlocal.address"))
 }
 
+/// Intrinsics that neither write nor give anything that carries a derivative.
+const SILENT: [&str; 22] = [
+    "lifetime.start",
+    "lifetime.end",
+    "invariant.start",
+    "invariant.end",
+    "assume",
+    "dbg.value",
+    "dbg.declare",
+    "dbg.label",
+    "dbg.assign",
+    "experimental.noalias.scope.decl",
+    "donothing",
+    "trap",
+    "debugtrap",
+    "ubsantrap",
+    "stacksave",
+    "stackrestore",
+    "prefetch",
+    "sideeffect",
+    "pseudoprobe",
+    "var.annotation",
+    "is.constant",
+    "objectsize",
+];
+
+/// Is it the name, without `llvm.`, of an intrinsic that neither writes nor gives anything that carries a derivative?
+pub fn is_silent(intrinsic: &str) -> bool {
+    SILENT.into_iter().any(|known| is_intrinsic(intrinsic, known))
+}
+
+/// Is it that intrinsic, for whatever types?
+fn is_intrinsic(name: &str, known: &str) -> bool {
+    name == known || name.strip_prefix(known).is_some_and(|rest| rest.starts_with('.'))
+}
+
 fn of_intrinsic<'m>(call: Value<'m>, name: &str) -> Result<Callee<'m>, Refusal> {
-    let base = |known: &str| name == known || name.strip_prefix(known).is_some_and(|rest| rest.starts_with('.'));
+    let base = |known: &str| is_intrinsic(name, known);
     if ["memcpy", "memmove", "memcpy.inline"].into_iter().any(base) {
         return Ok(Callee::Copy);
     }
@@ -110,31 +146,7 @@ fn of_intrinsic<'m>(call: Value<'m>, name: &str) -> Result<Callee<'m>, Refusal> 
     {
         return Ok(Callee::Move);
     }
-    const INACTIVE: [&str; 22] = [
-        "lifetime.start",
-        "lifetime.end",
-        "invariant.start",
-        "invariant.end",
-        "assume",
-        "dbg.value",
-        "dbg.declare",
-        "dbg.label",
-        "dbg.assign",
-        "experimental.noalias.scope.decl",
-        "donothing",
-        "trap",
-        "debugtrap",
-        "ubsantrap",
-        "stacksave",
-        "stackrestore",
-        "prefetch",
-        "sideeffect",
-        "pseudoprobe",
-        "var.annotation",
-        "is.constant",
-        "objectsize",
-    ];
-    if INACTIVE.into_iter().any(base) || touches_nothing(call) {
+    if is_silent(name) || touches_nothing(call) {
         return Ok(Callee::Inactive);
     }
     let help = "the engine has no rule for it; please report this";

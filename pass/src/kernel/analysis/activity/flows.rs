@@ -9,22 +9,10 @@ use crate::kernel::analysis::content::classes;
 use crate::kernel::analysis::shape::Sort;
 use crate::kernel::analysis::words::Words;
 use crate::kernel::attributes::{INACTIVE, RULES, RUNTIME_RULES};
+use crate::kernel::callee::is_silent;
 use crate::kernel::rules::{Class, known_body, rule_of};
 use crate::llvm::{Function, Mod, Opcode, Type, Value};
 use std::collections::{HashMap, HashSet};
-
-/// Intrinsics that neither write nor give anything.
-const SILENT: [&str; 9] = [
-    "llvm.lifetime",
-    "llvm.invariant",
-    "llvm.dbg",
-    "llvm.assume",
-    "llvm.prefetch",
-    "llvm.experimental.noalias",
-    "llvm.stack",
-    "llvm.objectsize",
-    "llvm.is.constant",
-];
 
 /// The graph.
 pub(super) struct Flows<'m> {
@@ -337,7 +325,10 @@ impl<'m> Flows<'m> {
         if is(&["llvm.memset", "memset"]) {
             return self.block(i, &arguments[..1], c);
         }
-        if !i.call_has("noreturn") && callee.string_attribute(INACTIVE).is_none() && !is(&SILENT) {
+        if !i.call_has("noreturn")
+            && callee.string_attribute(INACTIVE).is_none()
+            && !name.strip_prefix("llvm.").is_some_and(is_silent)
+        {
             self.unknown(i, &arguments, c, words);
         }
     }

@@ -5,6 +5,7 @@ use crate::kernel::analysis::allocations::{Allocation, allocation};
 use crate::kernel::analysis::regions::Origin;
 use crate::kernel::analysis::shape::Sort;
 use crate::kernel::analysis::span::Span;
+use crate::kernel::callee::is_silent;
 use crate::llvm::{Function, Value};
 
 /// Blocks of up to this many bytes are copied cell by cell.
@@ -69,20 +70,12 @@ impl<'m> Constraints<'_, 'm> {
     }
 
     fn intrinsic(&mut self, _: Function<'m>, i: Value<'m>, name: &str, arguments: &[Value<'m>]) {
-        const SILENT: [&str; 11] = [
-            "llvm.memset",
-            "llvm.lifetime",
-            "llvm.invariant",
-            "llvm.dbg",
-            "llvm.assume",
-            "llvm.prefetch",
-            "llvm.experimental.noalias",
-            "llvm.stack",
-            "llvm.va_end",
-            "llvm.eh",
-            "llvm.objectsize",
-        ];
-        if SILENT.iter().any(|p| name.starts_with(p)) {
+        let silent = name.strip_prefix("llvm.").is_some_and(is_silent);
+        if silent
+            || ["llvm.memset", "llvm.va_end", "llvm.eh"]
+                .iter()
+                .any(|p| name.starts_with(p))
+        {
             return;
         }
         let pointers = i.ty().scalar().is_pointer();
