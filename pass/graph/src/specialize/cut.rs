@@ -6,13 +6,13 @@
 //! closes from what is known then. What passes from region to region has slots of the call's table, as what the
 //! prologue reads has: tensors by their handles, floats and integers by their bits.
 
-use super::eval::{Closer, Known, Stop};
-use super::nodes::{Nodes, Scalar};
-use super::outcome::{ClosedImage, InputInfo, Specialized};
+use super::eval::{Closer, Known, State, Stop};
+use super::nodes::Scalar;
+use super::outcome::{ClosedImage, Specialized};
 use super::prologue::Slot;
 use crate::ir::{Arg, Graph, Inst, Loc, Value};
 use crate::scalar::ScalarType;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// The end of a region that is not the last.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,18 +98,10 @@ pub struct Returned {
 /// What is known where a region ends. Opaque: [`super::resume`] reads it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Suspended {
-    pub(super) path: Vec<Option<i64>>,
+    /// The state at the end, with the region's graph.
+    pub(super) state: State,
+    /// How many slots the table has so far.
     pub(super) slots: usize,
-    /// The region's graph.
-    pub(super) graph: Graph,
-    pub(super) inputs: Vec<InputInfo>,
-    pub(super) nodes: Nodes,
-    pub(super) arguments: HashMap<usize, Scalar>,
-    pub(super) loads: HashMap<(usize, i64, ScalarType), Scalar>,
-    pub(super) handles: HashMap<usize, Known>,
-    pub(super) env: HashMap<Value, Known>,
-    pub(super) devices: HashMap<Value, i32>,
-    pub(super) constants: Vec<usize>,
     /// Slots of the region's outputs, by value.
     pub(super) kept: Vec<(Value, Slot)>,
     /// The value of the open graph that the action gives.
@@ -140,7 +132,7 @@ impl Closer<'_> {
         let mut kept = Kept::default();
         let live = self.live();
         for v in &live {
-            if self.graph.ty(*v).is_tensor() && !self.inputs.iter().any(|i| i.value == *v) {
+            if self.state.graph.ty(*v).is_tensor() && !self.state.inputs.iter().any(|i| i.value == *v) {
                 kept.add(*v, &mut self);
             }
         }
@@ -162,35 +154,26 @@ impl Closer<'_> {
         };
         // Tensors stand before floats.
         for v in live {
-            if !self.graph.ty(v).is_tensor() {
+            if !self.state.graph.ty(v).is_tensor() {
                 kept.add(v, &mut self);
             }
         }
-        let graph = &mut self.graph;
+        let graph = &mut self.state.graph;
         kept.0.sort_by_key(|(v, _)| !graph.ty(*v).is_tensor());
         graph.outputs = kept.0.iter().map(|(v, _)| *v).collect();
         let rest = Suspended {
-            path: self.path,
+            state: self.state.clone(),
             slots: self.prologue.slots,
-            graph: graph.clone(),
-            inputs: self.inputs.clone(),
-            nodes: self.nodes,
-            arguments: self.arguments,
-            loads: self.loads,
-            handles: self.handles,
-            env: self.env,
-            devices: self.devices,
-            constants: self.constants.clone(),
             kept: kept.0.clone(),
             given,
         };
         Ok(Specialized {
             leaf: 0,
-            graph: self.graph,
-            inputs: self.inputs,
+            graph: self.state.graph,
+            inputs: self.state.inputs,
             prologue: self.prologue,
             image: ClosedImage::default(),
-            constants: self.constants,
+            constants: self.state.constants,
             cut: Some(Box::new(Cut {
                 outputs: kept.0.iter().map(|(_, slot)| *slot).collect(),
                 action,
@@ -202,7 +185,7 @@ impl Closer<'_> {
     /// The values of the closed graph that later instructions may read.
     pub(super) fn live(&self) -> BTreeSet<Value> {
         let mut live = BTreeSet::new();
-        for known in self.env.values() {
+        for known in self.state.env.values() {
             match known {
                 Known::Tensor(t) | Known::Scalar(Scalar::Graph(t, _)) => live.extend([*t]),
                 Known::List(items) => live.extend(items),
@@ -254,7 +237,7 @@ impl Closer<'_> {
                     let bytes = if code == "f32" { 4 } else { 8 };
                     let hint = ScalarType::Float(8 * bytes);
                     let scalar = self.scalar_arg(&next(&mut floats), hint, open)?;
-                    let (slot, bits) = match self.nodes.refresh(scalar) {
+                    let (slot, bits) = match self.state.nodes.refresh(scalar) {
                         Scalar::Constant(n) => (None, n.bits),
                         Scalar::Node { id, .. } => (Some(self.float_slot(id, kept)), 0),
                         Scalar::Graph(v, _) => (Some(kept.slot(v, self)), 0),
@@ -292,7 +275,7 @@ impl Closer<'_> {
         match self.float_arg(Scalar::Node {
             id,
             plus: 0,
-            number: self.nodes.0[id].number,
+            number: self.state.nodes.0[id].number,
         }) {
             Arg::Value(v) => kept.slot(v, self),
             _ => self.slot_of(id),
@@ -318,7 +301,7 @@ impl Kept {
 
     /// The slot of a value, which becomes an output unless it is an input.
     fn slot(&mut self, v: Value, closer: &mut Closer<'_>) -> Slot {
-        match closer.inputs.iter().find(|i| i.value == v) {
+        match closer.state.inputs.iter().find(|i| i.value == v) {
             Some(input) => input.slot,
             None => self.add(v, closer),
         }

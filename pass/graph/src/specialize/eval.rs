@@ -42,12 +42,20 @@ pub(super) enum Known {
     Gone(TensorType, i32),
 }
 
-/// The state of one specialization.
+/// One specialization at work.
 pub(super) struct Closer<'a> {
     pub(super) host: &'a dyn Host,
     pub(super) oracle: &'a dyn ShapeOracle,
-    pub(super) graph: Graph,
     pub(super) prologue: Prologue,
+    pub(super) state: State,
+    /// Place of the instruction at work.
+    pub(super) loc: Option<Loc>,
+}
+
+/// The closed graph so far and what is known: what one region hands to the next.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct State {
+    pub(super) graph: Graph,
     pub(super) inputs: Vec<InputInfo>,
     pub(super) nodes: Nodes,
     /// What was read so far, by where.
@@ -63,8 +71,24 @@ pub(super) struct Closer<'a> {
     pub(super) constants: Vec<usize>,
     /// The decisions so far.
     pub(super) path: Vec<Option<i64>>,
-    /// Place of the instruction at work.
-    pub(super) loc: Option<Loc>,
+}
+
+impl State {
+    /// Nothing is known, and the graph is empty.
+    fn new(key: &str) -> Self {
+        Self {
+            graph: Graph::new(key.to_owned()),
+            inputs: vec![],
+            nodes: Nodes::default(),
+            arguments: HashMap::new(),
+            loads: HashMap::new(),
+            handles: HashMap::new(),
+            env: HashMap::new(),
+            devices: HashMap::new(),
+            constants: vec![],
+            path: vec![],
+        }
+    }
 }
 
 /// Closes a program for calls like this one.
@@ -75,17 +99,8 @@ pub fn specialize(program: &Program, host: &dyn Host, oracle: &dyn ShapeOracle) 
     let closer = Closer {
         host,
         oracle,
-        graph: Graph::new(program.key.clone()),
         prologue: Prologue::default(),
-        inputs: vec![],
-        nodes: Nodes::default(),
-        arguments: HashMap::new(),
-        loads: HashMap::new(),
-        handles: HashMap::new(),
-        env: HashMap::new(),
-        devices: HashMap::new(),
-        constants: vec![],
-        path: vec![],
+        state: State::new(&program.key),
         loc: None,
     };
     outcome(closer.close(program))
@@ -109,13 +124,13 @@ pub(super) fn outcome(closed: Result<Specialized, Stop>) -> Result<Outcome, Spec
 impl Closer<'_> {
     /// Goes down the tree from where the path so far leads, up to a leaf or to where the region ends.
     pub(super) fn close(mut self, program: &Program) -> Result<Specialized, Stop> {
-        let mut tree = follow(&program.tree, &self.path);
+        let mut tree = follow(&program.tree, &self.state.path);
         let leaf = loop {
             match tree {
                 Tree::Leaf(i) => break *i,
                 Tree::Replay => return Err(Stop::Replay),
                 Tree::Refused(why) => return Err(Stop::Refused(why.clone())),
-                Tree::Grow => return Err(Stop::Grow(self.path)),
+                Tree::Grow => return Err(Stop::Grow(self.state.path)),
                 Tree::Branch {
                     leaf,
                     on,
@@ -139,15 +154,15 @@ impl Closer<'_> {
                     let taken = |value: &i64| Number::new(*value as u64, decision.ty) == decision;
                     tree = match arms.iter().find(|(v, _)| taken(v)) {
                         Some((v, arm)) => {
-                            self.path.push(Some(*v));
+                            self.state.path.push(Some(*v));
                             arm
                         }
                         None if *exact => {
-                            self.path.push(Some(decision.as_int()));
+                            self.state.path.push(Some(decision.as_int()));
                             &Tree::Grow
                         }
                         None => {
-                            self.path.push(None);
+                            self.state.path.push(None);
                             otherwise
                         }
                     };
@@ -160,8 +175,8 @@ impl Closer<'_> {
         }
         self.loc = None;
         for v in &open.outputs {
-            match self.env.get(v) {
-                Some(Known::Tensor(t)) => self.graph.outputs.push(*t),
+            match self.state.env.get(v) {
+                Some(Known::Tensor(t)) => self.state.graph.outputs.push(*t),
                 Some(Known::Undefined) => return Err(Stop::Replay),
                 other => return Err(self.error(format!("internal error, please report it: output {v} is {other:?}"))),
             }
@@ -169,11 +184,11 @@ impl Closer<'_> {
         let image = self.close_image(&program.leaves[leaf].image, open)?;
         Ok(Specialized {
             leaf,
-            graph: self.graph,
-            inputs: self.inputs,
+            graph: self.state.graph,
+            inputs: self.state.inputs,
             prologue: self.prologue,
             image,
-            constants: self.constants,
+            constants: self.state.constants,
             cut: None,
         })
     }
@@ -182,7 +197,7 @@ impl Closer<'_> {
     /// region ends.
     fn run<'g>(&mut self, open: &'g Graph, until: Option<Value>) -> Result<Option<(Want, &'g Inst)>, Stop> {
         for inst in &open.insts {
-            if until.is_some_and(|v| self.env.contains_key(&v)) {
+            if until.is_some_and(|v| self.state.env.contains_key(&v)) {
                 break;
             }
             if inst.op.name == "release" {
@@ -190,7 +205,7 @@ impl Closer<'_> {
                 continue;
             }
             // Leaves below a branch share what stands above it, under the same value numbers.
-            if inst.results.iter().all(|r| self.env.contains_key(r)) {
+            if inst.results.iter().all(|r| self.state.env.contains_key(r)) {
                 continue;
             }
             self.loc.clone_from(&inst.loc);
@@ -199,7 +214,7 @@ impl Closer<'_> {
                 known => known?,
             };
             for (r, k) in inst.results.iter().zip(known) {
-                self.env.insert(*r, k);
+                self.state.env.insert(*r, k);
             }
         }
         Ok(None)
@@ -208,15 +223,15 @@ impl Closer<'_> {
     /// Nothing reads the value any more, but for its sizes.
     fn release(&mut self, arg: &Arg) {
         let Arg::Value(v) = arg else { return };
-        let gone = match self.env.get(v) {
-            Some(Known::Tensor(t)) if !self.inputs.iter().any(|i| i.value == *t && !i.internal) => Known::Gone(
-                self.graph.tensor(*t).clone(),
-                self.devices.get(t).copied().unwrap_or(-1),
+        let gone = match self.state.env.get(v) {
+            Some(Known::Tensor(t)) if !self.state.inputs.iter().any(|i| i.value == *t && !i.internal) => Known::Gone(
+                self.state.graph.tensor(*t).clone(),
+                self.state.devices.get(t).copied().unwrap_or(-1),
             ),
             Some(Known::List(_) | Known::Items(_)) => Known::List(vec![]),
             _ => return,
         };
-        self.env.insert(*v, gone);
+        self.state.env.insert(*v, gone);
     }
 
     fn step(&mut self, inst: &Inst, open: &Graph) -> Result<Vec<Known>, Stop> {
@@ -260,8 +275,8 @@ impl Closer<'_> {
             "list.get" => {
                 let i = usize::try_from(self.int(&args[1], open)?).map_err(|_| Stop::Replay)?;
                 match &args[0] {
-                    Arg::Value(v) if matches!(self.env.get(v), Some(Known::Items(_))) => {
-                        let Some(Known::Items(items)) = self.env.get(v) else {
+                    Arg::Value(v) if matches!(self.state.env.get(v), Some(Known::Items(_))) => {
+                        let Some(Known::Items(items)) = self.state.env.get(v) else {
                             unreachable!("just looked up")
                         };
                         items.get(i).cloned().ok_or(Stop::Replay)?
@@ -322,7 +337,7 @@ impl Closer<'_> {
         let Arg::Value(v) = arg else {
             return Err(Stop::Replay);
         };
-        match self.env.get(v) {
+        match self.state.env.get(v) {
             Some(Known::Tensor(t)) => Ok(*t),
             Some(Known::Undefined) => Err(Stop::Replay),
             other => Err(self.error(format!(
@@ -334,7 +349,7 @@ impl Closer<'_> {
     /// The list of tensors that an argument is.
     pub(super) fn list(&self, arg: &Arg) -> Result<Vec<Value>, Stop> {
         match arg {
-            Arg::Value(v) => match self.env.get(v) {
+            Arg::Value(v) => match self.state.env.get(v) {
                 Some(Known::List(list)) => Ok(list.clone()),
                 other => Err(self.error(format!(
                     "internal error, please report it: {v} is {other:?}, not a list"
@@ -346,7 +361,7 @@ impl Closer<'_> {
 
     /// The scalar that a value of the open graph is.
     pub(super) fn scalar(&self, v: Value, open: &Graph) -> Result<Scalar, Stop> {
-        match self.env.get(&v) {
+        match self.state.env.get(&v) {
             Some(Known::Scalar(s)) => Ok(*s),
             other => Err(self.error(format!(
                 "internal error, please report it: {v} of type {:?} is {other:?}, not a scalar",

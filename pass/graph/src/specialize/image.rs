@@ -77,8 +77,8 @@ impl Closer<'_> {
             },
             (scalar, ScalarType::Float(_)) => match self.float_arg(scalar) {
                 Arg::Value(v) => {
-                    self.graph.outputs.push(v);
-                    let output = self.graph.outputs.len() - 1;
+                    self.state.graph.outputs.push(v);
+                    let output = self.state.graph.outputs.len() - 1;
                     ClosedDatum::Float { output, bytes }
                 }
                 Arg::Float(x) => ClosedDatum::Bytes(low_bytes(Number::float(x, scalar.ty()), bytes)),

@@ -105,6 +105,18 @@ impl Nodes {
         }
     }
 
+    /// The scalar with the number that its node has now.
+    pub(super) fn current(&self, s: Scalar) -> Scalar {
+        match s {
+            Scalar::Node { id, plus, .. } => {
+                let number = self.0[id].number;
+                let number = Number::new(number.bits.wrapping_add_signed(plus), number.ty);
+                Scalar::Node { id, plus, number }
+            }
+            s => s,
+        }
+    }
+
     /// The scalar as it stands now: a node that has been fixed since is a constant.
     pub(super) fn refresh(&self, s: Scalar) -> Scalar {
         match s {

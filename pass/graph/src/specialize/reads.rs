@@ -16,7 +16,7 @@ impl Closer<'_> {
         let Scalar::Node { id, plus: 0, number } = handle else {
             return Err(self.error("uses a tensor that Cotangent cannot trace to an argument"));
         };
-        if let Some(known) = self.handles.get(&id) {
+        if let Some(known) = self.state.handles.get(&id) {
             return Ok(known.clone());
         }
         if number.bits == 0 {
@@ -39,11 +39,11 @@ impl Closer<'_> {
                 });
                 let place = self.place(id);
                 let value = self.add_input(Type::Tensor(Some(ty)), slot, place, Some(facts), false);
-                self.devices.insert(value, device);
+                self.state.devices.insert(value, device);
                 Known::Tensor(value)
             }
         };
-        self.handles.insert(id, known.clone());
+        self.state.handles.insert(id, known.clone());
         Ok(known)
     }
 
@@ -61,8 +61,8 @@ impl Closer<'_> {
             None if internal => format!("made{slot}"),
             None => format!("host{slot}"),
         };
-        let value = self.graph.input(name, ty);
-        self.inputs.push(InputInfo {
+        let value = self.state.graph.input(name, ty);
+        self.state.inputs.push(InputInfo {
             value,
             slot,
             place,
@@ -75,7 +75,7 @@ impl Closer<'_> {
     /// A fact about a tensor, as a number.
     pub(super) fn fact(&mut self, name: &str, args: &[Arg], open: &Graph) -> Result<i64, Stop> {
         let known = match &args[0] {
-            Arg::Value(v) => self.env.get(v).cloned(),
+            Arg::Value(v) => self.state.env.get(v).cloned(),
             _ => None,
         };
         if name == "defined" {
@@ -86,8 +86,8 @@ impl Closer<'_> {
             Some(Known::Gone(ty, device)) if name != "requires_grad" => (ty, device),
             _ => {
                 let t = self.tensor(&args[0])?;
-                let device = self.devices.get(&t).copied().unwrap_or(-1);
-                (self.graph.tensor(t).clone(), device)
+                let device = self.state.devices.get(&t).copied().unwrap_or(-1);
+                (self.state.graph.tensor(t).clone(), device)
             }
         };
         Ok(match name {
@@ -109,7 +109,7 @@ impl Closer<'_> {
     }
 
     fn requires_grad(&mut self, t: Value) -> Result<bool, Stop> {
-        let Some(input) = self.inputs.iter().find(|i| i.value == t) else {
+        let Some(input) = self.state.inputs.iter().find(|i| i.value == t) else {
             return Err(self.error("asks whether a tensor that it computed requires grad; ask before the call instead"));
         };
         let slot = input.slot;
@@ -122,18 +122,19 @@ impl Closer<'_> {
     /// the graph depends on, so that the region ends here.
     pub(super) fn item(&mut self, arg: &Arg, ty: &Type) -> Result<Known, Stop> {
         let t = self.tensor(arg)?;
-        if self.graph.tensor(t).numel() != 1 {
+        if self.state.graph.tensor(t).numel() != 1 {
             return Err(Stop::Replay);
         }
         let ty = ScalarType::of(ty).ok_or_else(|| self.error("reads an integer of more than 64 bits from a tensor"))?;
         let ScalarType::Float(width) = ty else {
             return Err(Stop::Cut(Want::Element(t, ty)));
         };
-        let (loc, tensor) = (self.loc.clone(), self.graph.ty(t).clone());
+        let (loc, tensor) = (self.loc.clone(), self.state.graph.ty(t).clone());
         let detached = self
+            .state
             .graph
             .push(Op::named("detach"), vec![t.into()], vec![tensor], loc.clone());
-        let value = self.graph.push(
+        let value = self.state.graph.push(
             Op::named("item"),
             vec![detached[0].into()],
             vec![Type::Float(width)],

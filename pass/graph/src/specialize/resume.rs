@@ -1,9 +1,9 @@
 //! Closes the region after a cut: the same evaluation goes on, with what the call knows now.
 
 use super::cut::{Given, Suspended};
-use super::eval::{Closer, Known, Stop, outcome};
+use super::eval::{Closer, Known, State, Stop, outcome};
 use super::host::Host;
-use super::nodes::{Node, Recipe, Scalar};
+use super::nodes::{Node, Nodes, Recipe, Scalar};
 use super::outcome::{Outcome, SpecializeError};
 use super::prologue::{Inputs, Prologue, Slot, Step};
 use crate::differentiate::ShapeOracle;
@@ -24,32 +24,25 @@ pub fn resume(
     host: &dyn Host,
     oracle: &dyn ShapeOracle,
 ) -> Result<Outcome, SpecializeError> {
-    let from = from.clone();
+    let Suspended {
+        mut state,
+        slots,
+        kept,
+        given,
+    } = from.clone();
+    let old = Old {
+        graph: std::mem::replace(&mut state.graph, Graph::new(program.key.clone())),
+        inputs: std::mem::take(&mut state.inputs),
+        devices: std::mem::take(&mut state.devices),
+        kept,
+        given,
+    };
     let closer = Closer {
         host,
         oracle,
-        graph: Graph::new(program.key.clone()),
-        prologue: Prologue {
-            steps: vec![],
-            slots: from.slots,
-        },
-        inputs: vec![],
-        nodes: from.nodes,
-        arguments: from.arguments,
-        loads: from.loads,
-        handles: from.handles,
-        env: from.env,
-        devices: HashMap::new(),
-        constants: from.constants,
-        path: from.path,
+        prologue: Prologue { steps: vec![], slots },
+        state,
         loc: None,
-    };
-    let old = Old {
-        graph: from.graph,
-        inputs: from.inputs,
-        devices: from.devices,
-        kept: from.kept,
-        given: from.given,
     };
     outcome(closer.go_on(program, old, table))
 }
@@ -80,7 +73,9 @@ impl Closer<'_> {
                 _ => None,
             };
             let value = self.add_input(ty.clone(), info.slot, info.place, facts, info.internal);
-            self.devices.extend(old.devices.get(&input.value).map(|d| (value, *d)));
+            self.state
+                .devices
+                .extend(old.devices.get(&input.value).map(|d| (value, *d)));
             now.insert(input.value, known(value, &ty));
         }
         for (v, slot) in old.kept.iter().filter(|(v, _)| !dead(v)) {
@@ -88,7 +83,7 @@ impl Closer<'_> {
             let device = old.devices.get(v).copied();
             now.insert(*v, self.take(&ty, *slot, device, table)?);
         }
-        for node in &mut self.nodes.0 {
+        for node in &mut self.state.nodes.0 {
             node.value = node.value.and_then(|v| match now.get(&v) {
                 Some(Known::Scalar(Scalar::Graph(v, _))) => Some(*v),
                 _ => None,
@@ -110,7 +105,7 @@ impl Closer<'_> {
             None => {}
             Some((result, Given::Integer(slot, ty))) => {
                 let node = self.give(slot, Number::new(table.word(slot), ty), None);
-                self.env.insert(result, Known::Scalar(node));
+                self.state.env.insert(result, Known::Scalar(node));
             }
             Some((result, Given::List(items))) => {
                 let mut list = vec![];
@@ -124,7 +119,7 @@ impl Closer<'_> {
                         None => self.check_in(item.slot, table)?,
                     });
                 }
-                self.env.insert(result, Known::Items(list));
+                self.state.env.insert(result, Known::Items(list));
             }
         }
         self.close(program)
@@ -132,66 +127,41 @@ impl Closer<'_> {
 
     /// The numbers of this call.
     fn renew_nodes(&mut self, table: &Inputs) -> Result<(), Stop> {
-        for id in 0..self.nodes.0.len() {
-            let node = &self.nodes.0[id];
+        for id in 0..self.state.nodes.0.len() {
+            let node = &self.state.nodes.0[id];
             let ty = node.number.ty;
             let number = match (&node.recipe, node.slot) {
                 _ if node.fixed => node.number,
                 (_, Some(slot)) => Number::new(table.word(slot), ty),
                 (Recipe::Compute { function, operands, .. }, None) => {
-                    let numbers: Vec<Number> = operands.iter().filter_map(|s| self.renewed(*s).number()).collect();
+                    let numbers: Vec<Number> = operands
+                        .iter()
+                        .filter_map(|s| self.state.nodes.current(*s).number())
+                        .collect();
                     function.evaluate(&numbers, ty).ok_or(Stop::Replay)?
                 }
                 (Recipe::Argument | Recipe::Global | Recipe::Given | Recipe::Load(..), None) => node.number,
             };
-            self.nodes.0[id].number = number;
+            self.state.nodes.0[id].number = number;
         }
         Ok(())
     }
 
-    /// A scalar with its number in this call.
-    fn renewed(&self, s: Scalar) -> Scalar {
-        match s {
-            Scalar::Node { id, plus, .. } => {
-                let number = self.nodes.0[id].number;
-                Scalar::Node {
-                    id,
-                    plus,
-                    number: Number::new(number.bits.wrapping_add_signed(plus), number.ty),
-                }
-            }
-            s => s,
-        }
-    }
-
     /// Puts everything that is known in terms of this call and of the new graph.
     fn renew(&mut self, now: &HashMap<Value, Known>) {
-        let mut env = std::mem::take(&mut self.env);
-        let mut handles = std::mem::take(&mut self.handles);
+        let State {
+            nodes,
+            arguments,
+            loads,
+            handles,
+            env,
+            ..
+        } = &mut self.state;
         for known in env.values_mut().chain(handles.values_mut()) {
-            self.renew_known(known, now);
+            renew_known(known, nodes, now);
         }
-        (self.env, self.handles) = (env, handles);
-        let mut arguments = std::mem::take(&mut self.arguments);
-        arguments.values_mut().for_each(|s| *s = self.renewed(*s));
-        self.arguments = arguments;
-        let mut loads = std::mem::take(&mut self.loads);
-        loads.values_mut().for_each(|s| *s = self.renewed(*s));
-        self.loads = loads;
-    }
-
-    fn renew_known(&self, known: &mut Known, now: &HashMap<Value, Known>) {
-        let of = |v: &Value| now.get(v).cloned().expect("what is live was kept");
-        match known {
-            Known::Tensor(v) | Known::Scalar(Scalar::Graph(v, _)) => *known = of(v),
-            Known::Scalar(s) => *s = self.renewed(*s),
-            Known::List(items) => items.iter_mut().for_each(|v| {
-                if let Known::Tensor(t) = of(v) {
-                    *v = t;
-                }
-            }),
-            Known::Items(items) => items.iter_mut().for_each(|k| self.renew_known(k, now)),
-            Known::Undefined | Known::Gone(..) => {}
+        for scalar in arguments.values_mut().chain(loads.values_mut()) {
+            *scalar = nodes.current(*scalar);
         }
     }
 
@@ -202,7 +172,7 @@ impl Closer<'_> {
             _ => None,
         };
         let value = self.add_input(ty.clone(), slot, None, facts, true);
-        self.devices.extend(device.map(|d| (value, d)));
+        self.state.devices.extend(device.map(|d| (value, d)));
         Ok(known(value, ty))
     }
 
@@ -219,7 +189,7 @@ impl Closer<'_> {
             device,
         });
         let value = self.add_input(Type::Tensor(Some(ty)), slot, None, Some(facts), true);
-        self.devices.insert(value, device);
+        self.state.devices.insert(value, device);
         Ok(Known::Tensor(value))
     }
 
@@ -229,7 +199,7 @@ impl Closer<'_> {
 
     /// A number that the call has learnt.
     fn give(&mut self, slot: Slot, number: Number, value: Option<Value>) -> Scalar {
-        self.nodes.add(Node {
+        self.state.nodes.add(Node {
             slot: Some(slot),
             value,
             ..Node::new(Recipe::Given, number)
@@ -241,5 +211,21 @@ fn known(value: Value, ty: &Type) -> Known {
     match ScalarType::of(ty) {
         Some(scalar) => Known::Scalar(Scalar::Graph(value, scalar)),
         None => Known::Tensor(value),
+    }
+}
+
+/// Puts what is known of a value in terms of this call and of the new graph.
+fn renew_known(known: &mut Known, nodes: &Nodes, now: &HashMap<Value, Known>) {
+    let of = |v: &Value| now.get(v).cloned().expect("what is live was kept");
+    match known {
+        Known::Tensor(v) | Known::Scalar(Scalar::Graph(v, _)) => *known = of(v),
+        Known::Scalar(s) => *s = nodes.current(*s),
+        Known::List(items) => items.iter_mut().for_each(|v| {
+            if let Known::Tensor(t) = of(v) {
+                *v = t;
+            }
+        }),
+        Known::Items(items) => items.iter_mut().for_each(|k| renew_known(k, nodes, now)),
+        Known::Undefined | Known::Gone(..) => {}
     }
 }

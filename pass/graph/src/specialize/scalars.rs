@@ -17,19 +17,19 @@ use std::collections::BTreeSet;
 impl Closer<'_> {
     /// The address of an argument.
     pub(super) fn argument(&mut self, index: usize) -> Scalar {
-        if let Some(known) = self.arguments.get(&index) {
-            return self.nodes.refresh(*known);
+        if let Some(known) = self.state.arguments.get(&index) {
+            return self.state.nodes.refresh(*known);
         }
         let slot = self.prologue.slot();
         self.prologue.push(Step::Argument { index, slot });
         let number = Number::new(self.host.argument(index), ScalarType::Int(64));
-        let scalar = self.nodes.add(Node {
+        let scalar = self.state.nodes.add(Node {
             slot: Some(slot),
             argument: Some(index),
             address: true,
             ..Node::new(Recipe::Argument, number)
         });
-        self.arguments.insert(index, scalar);
+        self.state.arguments.insert(index, scalar);
         scalar
     }
 
@@ -45,7 +45,7 @@ impl Closer<'_> {
             symbol: symbol.into(),
             slot,
         });
-        Ok(self.nodes.add(Node {
+        Ok(self.state.nodes.add(Node {
             slot: Some(slot),
             address: true,
             ..Node::new(Recipe::Global, Number::new(address, ScalarType::Int(64)))
@@ -61,8 +61,8 @@ impl Closer<'_> {
             return Err(self.error("reads host memory at an address that Cotangent cannot trace to an argument"));
         };
         let offset = plus.wrapping_add(offset);
-        if let Some(known) = self.loads.get(&(id, offset, scalar_type)) {
-            return Ok(self.nodes.refresh(*known));
+        if let Some(known) = self.state.loads.get(&(id, offset, scalar_type)) {
+            return Ok(self.state.nodes.refresh(*known));
         }
         let bytes = match scalar_type.width().div_ceil(8) {
             n @ (1 | 2 | 4 | 8) => n,
@@ -78,20 +78,20 @@ impl Closer<'_> {
         });
         let address = number.bits.wrapping_add_signed(offset.wrapping_sub(plus));
         let number = Number::new(self.host.load(address, bytes), scalar_type);
-        let scalar = self.nodes.add(Node {
+        let scalar = self.state.nodes.add(Node {
             slot: Some(slot),
-            argument: self.nodes.0[id].argument,
+            argument: self.state.nodes.0[id].argument,
             address: *ty == Type::Ptr,
             ..Node::new(Recipe::Load(id, offset), number)
         });
-        self.loads.insert((id, offset, scalar_type), scalar);
+        self.state.loads.insert((id, offset, scalar_type), scalar);
         Ok(scalar)
     }
 
     /// Applies a scalar op. `ty` is the type of its result.
     pub(super) fn compute(&mut self, op: Op, args: &[Arg], function: Function, x: Vec<Scalar>, ty: &Type) -> Computed {
         let result = ScalarType::of(ty).ok_or_else(|| self.error("computes with integers of more than 64 bits"))?;
-        let mut x: Vec<Scalar> = x.into_iter().map(|s| self.nodes.refresh(s)).collect();
+        let mut x: Vec<Scalar> = x.into_iter().map(|s| self.state.nodes.refresh(s)).collect();
         if let Some(short) = self.shortcut(function, &x, ty)? {
             return Ok(short);
         }
@@ -128,7 +128,7 @@ impl Closer<'_> {
             return Ok(Scalar::Constant(number));
         }
         let argument = x.iter().find_map(|s| match s {
-            Scalar::Node { id, .. } => self.nodes.0[*id].argument,
+            Scalar::Node { id, .. } => self.state.nodes.0[*id].argument,
             _ => None,
         });
         let lead = args.first().filter(|a| matches!(a, Arg::Str(_))).cloned();
@@ -138,7 +138,7 @@ impl Closer<'_> {
             op,
             lead,
         };
-        Ok(self.nodes.add(Node {
+        Ok(self.state.nodes.add(Node {
             argument,
             address: *ty == Type::Ptr,
             ..Node::new(recipe, number)
@@ -207,21 +207,21 @@ impl Closer<'_> {
     fn push_scalar(&mut self, op: Op, mut args: Vec<Arg>, width: u8) -> Value {
         args.resize(op.params.len(), Arg::None);
         let loc = self.loc.clone();
-        self.graph.push(op, args, vec![Type::Float(width)], loc)[0]
+        self.state.graph.push(op, args, vec![Type::Float(width)], loc)[0]
     }
 
     /// Is it an address: an argument's, or reached from one?
     fn is_address(&self, s: Scalar) -> bool {
-        matches!(s, Scalar::Node { id, .. } if self.nodes.0[id].address)
+        matches!(s, Scalar::Node { id, .. } if self.state.nodes.0[id].address)
     }
 
     /// The value of a scalar in this call, on which the closed graph will depend.
     pub(super) fn fix(&mut self, s: Scalar) -> Result<Number, Stop> {
-        match self.nodes.refresh(s) {
+        match self.state.nodes.refresh(s) {
             Scalar::Constant(n) => Ok(n),
             Scalar::Node { id, number, .. } => {
                 let slot = self.slot_of(id);
-                let node = &mut self.nodes.0[id];
+                let node = &mut self.state.nodes.0[id];
                 node.fixed = true;
                 let bits = node.number.bits;
                 self.prologue.push(Step::Expect { slot, bits });
@@ -234,7 +234,7 @@ impl Closer<'_> {
     /// The slot of a node: the prologue computes it, and what it is made from, if it did not yet.
     pub(super) fn slot_of(&mut self, id: usize) -> Slot {
         for id in self.needed(id, |n| n.slot.is_some()) {
-            let Recipe::Compute { function, operands, .. } = &self.nodes.0[id].recipe else {
+            let Recipe::Compute { function, operands, .. } = &self.state.nodes.0[id].recipe else {
                 continue; // Arguments and loads have their slot from the start.
             };
             let mut list = [Operand::Constant(Number::int(0)); 3];
@@ -242,7 +242,7 @@ impl Closer<'_> {
                 *place = match *s {
                     Scalar::Constant(n) => Operand::Constant(n),
                     Scalar::Node { id, plus, number } => Operand::Slot(
-                        self.nodes.0[id].slot.expect("operands have smaller numbers"),
+                        self.state.nodes.0[id].slot.expect("operands have smaller numbers"),
                         plus,
                         number.ty,
                     ),
@@ -251,7 +251,7 @@ impl Closer<'_> {
             }
             let (function, count) = (*function, operands.len() as u8);
             let slot = self.prologue.slot();
-            let node = &mut self.nodes.0[id];
+            let node = &mut self.state.nodes.0[id];
             node.slot = Some(slot);
             self.prologue.push(Step::Compute {
                 function,
@@ -261,14 +261,14 @@ impl Closer<'_> {
                 slot,
             });
         }
-        self.nodes.0[id].slot.expect("just given")
+        self.state.nodes.0[id].slot.expect("just given")
     }
 
     /// The node and all that it is made from, in order, without those that are `done` and what only they need.
     pub(super) fn needed(&self, id: usize, done: impl Fn(&Node) -> bool) -> BTreeSet<usize> {
         let (mut needed, mut open) = (BTreeSet::new(), vec![id]);
         while let Some(id) = open.pop() {
-            let node = &self.nodes.0[id];
+            let node = &self.state.nodes.0[id];
             if !done(node)
                 && needed.insert(id)
                 && let Recipe::Compute { operands, .. } = &node.recipe
@@ -284,7 +284,7 @@ impl Closer<'_> {
 
     /// A float as an argument of an op of the closed graph.
     pub(super) fn float_arg(&mut self, s: Scalar) -> Arg {
-        match self.nodes.refresh(s) {
+        match self.state.nodes.refresh(s) {
             Scalar::Constant(n) => Arg::Float(n.as_float()),
             Scalar::Node { id, .. } => Arg::Value(self.float_value(id)),
             Scalar::Graph(v, _) => Arg::Value(v),
@@ -296,7 +296,7 @@ impl Closer<'_> {
         for id in self.needed(id, |n| {
             n.value.is_some() || !matches!(n.number.ty, ScalarType::Float(_))
         }) {
-            let node = &self.nodes.0[id];
+            let node = &self.state.nodes.0[id];
             let width = node.number.ty.width();
             let value = match &node.recipe {
                 Recipe::Compute { operands, op, lead, .. }
@@ -306,7 +306,7 @@ impl Closer<'_> {
                     let mut args: Vec<Arg> = lead.iter().cloned().collect();
                     args.extend(operands.into_iter().map(|s| match s {
                         Scalar::Constant(n) => Arg::Float(n.as_float()),
-                        Scalar::Node { id, .. } => Arg::Value(self.nodes.0[id].value.expect("made before")),
+                        Scalar::Node { id, .. } => Arg::Value(self.state.nodes.0[id].value.expect("made before")),
                         Scalar::Graph(v, _) => Arg::Value(v),
                     }));
                     self.push_scalar(op, args, width)
@@ -314,9 +314,9 @@ impl Closer<'_> {
                 // Made from integers: the prologue computes it.
                 _ => self.float_input(id, width),
             };
-            self.nodes.0[id].value = Some(value);
+            self.state.nodes.0[id].value = Some(value);
         }
-        self.nodes.0[id].value.expect("just given")
+        self.state.nodes.0[id].value.expect("just given")
     }
 
     fn float_input(&mut self, id: usize, width: u8) -> Value {
@@ -327,14 +327,14 @@ impl Closer<'_> {
 
     /// Where a node was read from memory.
     pub(super) fn place(&self, id: usize) -> Option<Place> {
-        let node = &self.nodes.0[id];
+        let node = &self.state.nodes.0[id];
         let Recipe::Load(base, offset) = node.recipe else {
             return None;
         };
         Some(Place {
             argument: node.argument?,
             pointer: Pointer {
-                slot: self.nodes.0[base].slot?,
+                slot: self.state.nodes.0[base].slot?,
                 offset,
             },
         })

@@ -44,13 +44,13 @@ impl Closer<'_> {
             return Err(self.error(super::dynamic_shape(op)));
         }
         // Where the shapes do not fit, the original function fails with LibTorch's own message.
-        let types = infer_any(&self.graph, self.oracle, op, &args).map_err(|_| Stop::Replay)?;
+        let types = infer_any(&self.state.graph, self.oracle, op, &args).map_err(|_| Stop::Replay)?;
         let device = self.device(op, &args);
         let loc = self.loc.clone();
         let types = types.into_iter().map(|t| Type::Tensor(Some(t))).collect();
-        let results = self.graph.push(op, args, types, loc);
+        let results = self.state.graph.push(op, args, types, loc);
         for r in &results {
-            self.devices.insert(*r, device);
+            self.state.devices.insert(*r, device);
         }
         Ok(results)
     }
@@ -65,7 +65,7 @@ impl Closer<'_> {
         told.unwrap_or_else(|| {
             let mut device = -1;
             let mut see = |v: Value| {
-                if let Some(d) = self.devices.get(&v)
+                if let Some(d) = self.state.devices.get(&v)
                     && device == -1
                 {
                     device = *d;
@@ -146,7 +146,7 @@ impl Closer<'_> {
         match self.number_arg(arg, open)? {
             s @ Scalar::Node { id, .. } if matches!(s.ty(), ScalarType::Float(_)) => {
                 for n in self.needed(id, |_| false) {
-                    self.constants.extend(self.nodes.float_argument(n));
+                    self.state.constants.extend(self.state.nodes.float_argument(n));
                 }
                 Ok(Arg::Float(self.fix(s)?.as_float()))
             }
