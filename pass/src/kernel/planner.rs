@@ -50,7 +50,7 @@ fn answer<'m>(
             }
         }
     }
-    support::close(module);
+    support::close(module).map_err(|e| vec![Refusal::of("cotangent", e, "please report this")])?;
     tapes.extend_from_slice(engine.tapes());
     if refusals.is_empty() { Ok(tapes) } else { Err(refusals) }
 }

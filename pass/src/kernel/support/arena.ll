@@ -8,7 +8,9 @@ declare noalias ptr @malloc(i64)
 declare void @free(ptr)
 declare void @abort()
 declare i32 @dprintf(i32, ptr, ...)
-declare i32 @madvise(ptr, i64, i32)
+declare ptr @cotangent.spare.take(i64) #10
+declare ptr @cotangent.spare.fresh(i64) #10
+declare void @cotangent.spare.put(ptr readonly captures(none)) #10
 declare ptr @cotangent.object(ptr, ptr)
 declare void @cotangent.lost(ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
@@ -38,8 +40,8 @@ grow:
   ret ptr %chunk
 }
 
-; Starts a chunk: twice as large as the arena's last one was, or as large as the block needs. A large one is backed by
-; huge pages where the system has them: the first touch of each small page costs more than all that is done with it.
+; Starts a chunk: twice as large as the arena's last one was, or as large as the block needs. Large ones are used again
+; (`spare.ll`).
 define ptr @cotangent.grow(ptr %arena, i64 %bytes) #1 {
 entry:
   %chunks.at = getelementptr i8, ptr %arena, i64 16
@@ -63,54 +65,74 @@ take:
   %least = add i64 %bytes, 16
   %more = icmp ugt i64 %least, %wanted
   %size = select i1 %more, i64 %least, i64 %wanted
-  %chunk = call ptr @malloc(i64 %size)
-  %failed = icmp eq ptr %chunk, null
-  br i1 %failed, label %none, label %link
+  %large = icmp uge i64 %size, 4194304
+  br i1 %large, label %again, label %fresh
+
+again:
+  %spare = call ptr @cotangent.spare.take(i64 %size)
+  %found = icmp ne ptr %spare, null
+  br i1 %found, label %link, label %huge.pages
+
+huge.pages:
+  %new.large = call ptr @cotangent.spare.fresh(i64 %size)
+  br label %made
+
+fresh:
+  %new.small = call ptr @malloc(i64 %size)
+  br label %made
+
+made:
+  %new = phi ptr [ %new.large, %huge.pages ], [ %new.small, %fresh ]
+  %failed = icmp eq ptr %new, null
+  br i1 %failed, label %none, label %sized
 
 none:
   call void @cotangent.stop(ptr @cotangent.no.memory)
   unreachable
 
+sized:
+  %new.size = getelementptr i8, ptr %new, i64 8
+  store i64 %size, ptr %new.size, align 8
+  br label %link
+
 link:
+  %chunk = phi ptr [ %spare, %again ], [ %new, %sized ]
   store ptr %chunks, ptr %chunk, align 8
-  %chunk.size = getelementptr i8, ptr %chunk, i64 8
-  store i64 %size, ptr %chunk.size, align 8
   store ptr %chunk, ptr %chunks.at, align 8
   %block = getelementptr i8, ptr %chunk, i64 16
   %next = getelementptr i8, ptr %block, i64 %bytes
   store ptr %next, ptr %arena, align 8
-  %end = getelementptr i8, ptr %chunk, i64 %size
+  %chunk.size.at = getelementptr i8, ptr %chunk, i64 8
+  %chunk.size = load i64, ptr %chunk.size.at, align 8
+  %end = getelementptr i8, ptr %chunk, i64 %chunk.size
   %end.at = getelementptr i8, ptr %arena, i64 8
   store ptr %end, ptr %end.at, align 8
-  %large = icmp uge i64 %size, 4194304
-  br i1 %large, label %advise, label %done
-
-advise:
-  %from = ptrtoint ptr %chunk to i64
-  %from.up = add i64 %from, 2097151
-  %aligned = and i64 %from.up, -2097152
-  %to = ptrtoint ptr %end to i64
-  %length = sub i64 %to, %aligned
-  %pages = inttoptr i64 %aligned to ptr
-  ; 14: MADV_HUGEPAGE. Where it is not known the call fails, and that is all.
-  %heard = call i32 @madvise(ptr %pages, i64 %length, i32 14)
-  br label %done
-
-done:
   ret ptr %block
 }
 
 @cotangent.no.memory = private unnamed_addr constant [39 x i8] c"cotangent: out of memory for the tape.\00"
 
-; Frees all chunks.
+; Frees all chunks. The newest is the largest, or was taken again: it may become the spare one.
 define void @cotangent.release(ptr %arena) #2 {
 entry:
   %chunks.at = getelementptr i8, ptr %arena, i64 16
   %chunks = load ptr, ptr %chunks.at, align 8
+  %any = icmp ne ptr %chunks, null
+  br i1 %any, label %newest, label %exit
+
+newest:
+  %size.at = getelementptr i8, ptr %chunks, i64 8
+  %size = load i64, ptr %size.at, align 8
+  %large = icmp uge i64 %size, 4194304
+  br i1 %large, label %keep, label %loop
+
+keep:
+  %others = load ptr, ptr %chunks, align 8
+  call void @cotangent.spare.put(ptr %chunks)
   br label %loop
 
 loop:
-  %chunk = phi ptr [ %chunks, %entry ], [ %before, %body ]
+  %chunk = phi ptr [ %chunks, %newest ], [ %others, %keep ], [ %before, %body ]
   %done = icmp eq ptr %chunk, null
   br i1 %done, label %exit, label %body
 
@@ -335,3 +357,4 @@ attributes #7 = { nounwind allockind("realloc") allocsize(2) "alloc-family"="cot
 attributes #5 = { noinline cold noreturn nounwind }
 attributes #8 = { noinline nounwind }
 attributes #9 = { "cotangent-inactive" }
+attributes #10 = { nounwind "cotangent-inactive" }

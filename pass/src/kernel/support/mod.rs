@@ -9,6 +9,9 @@ const TEXTS: [&str; 4] = [
     include_str!("table.ll"),
 ];
 
+/// The chunk that derivatives leave for each other. It has state, so that it comes last: see there.
+const SPARE: &str = include_str!("spare.ll");
+
 /// Says of a function that it is one of these.
 const MARK: &str = "cotangent-support";
 
@@ -20,15 +23,16 @@ pub fn link(module: Mod<'_>) -> Result<(), String> {
     if module.function("cotangent.alloc").is_some_and(|f| !f.is_declaration()) {
         return Ok(());
     }
-    for text in TEXTS {
-        let own = parse_text(module.context(), text)?;
-        for f in own.module().functions().filter(|f| !f.is_declaration()) {
-            f.add_string_attribute(MARK, "");
-        }
-        own.module().adopt_target(module);
-        own.link_into(module)?;
+    TEXTS.into_iter().try_for_each(|text| add(module, text))
+}
+
+fn add(module: Mod<'_>, text: &str) -> Result<(), String> {
+    let own = parse_text(module.context(), text)?;
+    for f in own.module().functions().filter(|f| !f.is_declaration()) {
+        f.add_string_attribute(MARK, "");
     }
-    Ok(())
+    own.module().adopt_target(module);
+    own.link_into(module)
 }
 
 /// Is it a support function?
@@ -36,9 +40,16 @@ pub fn is_support(f: Function<'_>) -> bool {
     f.string_attribute(MARK).is_some()
 }
 
-/// Makes the support functions the module's own: what is not used of them goes.
-pub fn close(module: Mod<'_>) {
+/// Makes the support functions the module's own, when all derivatives are made: what is not used of them goes.
+///
+/// # Errors
+/// If LLVM cannot read or link them.
+pub fn close(module: Mod<'_>) -> Result<(), String> {
+    if module.function("cotangent.spare.put").is_some_and(|f| f.is_declaration()) {
+        add(module, SPARE)?;
+    }
     for f in module.functions().filter(|f| is_support(*f)) {
         f.set_linkage(Linkage::LLVMInternalLinkage);
     }
+    Ok(())
 }
