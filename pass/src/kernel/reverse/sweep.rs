@@ -25,6 +25,10 @@ use crate::kernel::engine::{Derivative, Engine};
 use crate::llvm::{Block, Builder, Function, IntPredicate, Opcode, Type, Value};
 use std::collections::HashMap;
 
+/// A sum over the iterations of a loop has no order that anybody chose: LLVM may keep several sums of parts. Without other
+/// licences it leaves out and cancels nothing, so that all that is not a number stays in the sum.
+const REASSOCIATE: u32 = 1;
+
 /// The reverse sweep being emitted.
 pub struct Sweep<'a, 'm> {
     /// The plan.
@@ -515,6 +519,9 @@ impl<'a, 'm> Sweep<'a, 'm> {
         }
         let place = self.cotangent_place(v);
         let sum = leaves.add(self.b, self.b.load(v.ty(), place), part);
+        if v.ty().scalar().is_float() && self.region != self.plan.shape.region_of_value(v) {
+            sum.set_fast_math(REASSOCIATE);
+        }
         self.b.store(sum, place);
     }
 
