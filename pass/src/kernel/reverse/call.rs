@@ -260,7 +260,9 @@ pub(super) fn reverse<'m>(construct: Construct<'m>, i: Value<'m>, s: &mut Sweep<
     let arena = s.arena;
     let field = s.field(region, Slot::Callee(i)).unwrap_or(arena);
     let frame = if s.plan.is_boxed(i) {
-        s.engine.frames().own(s.b.load(arena.ty(), field))
+        let frame = s.engine.frames().own(s.b.load(arena.ty(), field));
+        s.b.call(s.engine.support("cotangent.ahead"), &[frame]);
+        frame
     } else {
         field
     };
