@@ -45,7 +45,10 @@ pub fn is_support(f: Function<'_>) -> bool {
 /// # Errors
 /// If LLVM cannot read or link them.
 pub fn close(module: Mod<'_>) -> Result<(), String> {
-    if module.function("cotangent.spare.put").is_some_and(|f| f.is_declaration()) {
+    if module
+        .function("cotangent.spare.put")
+        .is_some_and(|f| f.is_declaration())
+    {
         add(module, SPARE)?;
     }
     for f in module.functions().filter(|f| is_support(*f)) {
