@@ -24,9 +24,25 @@ struct Workload {
   std::function<Vec()> gradient, by_hand;
   /// Arithmetic of the primal, in operations.
   double operations;
-  /// What the gradient reads and writes at least, in bytes.
+  /// What the gradient reads and writes at least, in bytes: arguments, and their cotangents.
   double bytes;
 };
+
+/// Seconds of the processor's time since some moment.
+double processor_time();
+
+/// Seconds of the processor for one run.
+template <typename Run> double seconds(const Run &run) {
+  const double start = processor_time();
+  run();
+  return processor_time() - start;
+}
+
+/// What the processor gives at best, a second: operations, and bytes of memory.
+struct Roof {
+  double operations, bytes;
+};
+Roof roof(bool small);
 
 /// Numbers between -1 and 1, the same in each run (SplitMix64).
 struct Random {
