@@ -23,6 +23,7 @@ pub mod moves;
 pub mod plan;
 mod recipe;
 pub mod shape;
+mod spine;
 pub mod sweep;
 mod varied;
 pub mod words;

@@ -2,7 +2,8 @@
 //!
 //!     rev_f(cotangent of R, frame, arena) -> cotangents of the arguments
 //!
-//! Every value with a cotangent has a place for it (LLVM makes registers of them), zero until a use adds to it. The
+//! Every value with a cotangent has a place for it (LLVM makes registers of them), zero until a use adds to it (from where
+//! on, `spine.rs` tells). The
 //! reverse of a block runs its instructions backwards; each takes the cotangent of its result, leaves zero, and adds to
 //! those of its operands. Then the block is left along the edge by which the forward sweep came:
 //!
@@ -20,6 +21,7 @@ use super::frame::Slot;
 use super::leaves::{UNKNOWN, inactive_shadow, neutral};
 use super::plan::{Need, Place, Plan};
 use super::shape::Region;
+use super::spine::Spine;
 use crate::kernel::Refusal;
 use crate::kernel::engine::{Derivative, Engine};
 use crate::llvm::{Block, Builder, Function, IntPredicate, Opcode, Type, Value};
@@ -45,6 +47,7 @@ pub struct Sweep<'a, 'm> {
     seed: Option<Value<'m>>,
     starts: HashMap<Block<'m>, Block<'m>>,
     cotangents: HashMap<Value<'m>, Value<'m>>,
+    spine: Spine<'m>,
     /// Cotangents of values that are used in the block that is reversed alone.
     sums: HashMap<Value<'m>, Value<'m>>,
     local: HashMap<Value<'m>, bool>,
@@ -90,6 +93,7 @@ impl<'a, 'm> Sweep<'a, 'm> {
             seed: (params.len() > 2).then(|| params[0]),
             starts: HashMap::new(),
             cotangents: HashMap::new(),
+            spine: Spine::new(&plan.shape),
             sums: HashMap::new(),
             local: HashMap::new(),
             frames,
@@ -472,7 +476,18 @@ impl<'a, 'm> Sweep<'a, 'm> {
             return *place;
         }
         let place = self.places.alloca(v.ty());
-        self.places.store(neutral(v.ty()), place);
+        match self.spine.start(&self.plan.shape, v) {
+            Some(block) => {
+                let start = self.starts[&block];
+                let b = Builder::new(self.engine.module().context());
+                match start.first() {
+                    Some(first) => b.before(first),
+                    None => b.at_end(start),
+                }
+                b.store(neutral(v.ty()), place);
+            }
+            None => drop(self.places.store(neutral(v.ty()), place)),
+        }
         self.cotangents.insert(v, place);
         place
     }
