@@ -1,7 +1,6 @@
 //! Chores that drive Cargo.
 
-use crate::plugin::{self, Profile};
-use crate::{kernels, setup};
+use crate::{kernels, plugin, setup};
 use anyhow::{Context, Result, bail};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -29,7 +28,7 @@ pub(crate) fn test(arguments: &[OsString]) -> Result<()> {
     kernels::bench(&["--small".into()])?;
     without_jit()?;
     cargo(["xtask", "cases", "tensors", "--from", "tests/tensors"], &[])?;
-    let plugin = plugin::build(Profile::Dev)?.into_os_string();
+    let plugin = plugin::tested()?.into_os_string();
     cargo(
         ["xtask", "cases", "kernels", "--from", "tests/kernels"],
         &["--plugin".into(), plugin],

@@ -3,17 +3,20 @@
 //! The C++ side: the plugin differentiates `benches/kernels/c` while clang compiles it.
 
 use crate::chores::{root, target};
-use crate::plugin::{self, Profile};
+use crate::plugin;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
 /// The program in C++, with `arguments` of its own (`--small`, `--json`, names of workloads). At a small size,
-/// which is for tests, the plugin is not optimised.
+/// which is for tests, the plugin may be the one that they have.
 pub(crate) fn bench(arguments: &[OsString]) -> Result<()> {
     let small = arguments.iter().any(|a| a == "--small");
-    let plugin = plugin::build(if small { Profile::Dev } else { Profile::Release })?;
+    let plugin = match plugin::tested() {
+        Ok(tested) if small => tested,
+        _ => plugin::build()?,
+    };
     let (sources, out) = (root().join("benches/kernels/c"), target().join("kernels"));
     std::fs::create_dir_all(&out)?;
     let mut objects = vec![];

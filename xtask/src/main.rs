@@ -53,7 +53,7 @@ fn main() -> ExitCode {
         Chore::Test(rest) => chores::test(&rest.arguments),
         Chore::Bench(rest) => chores::bench(&rest.arguments),
         Chore::Cases(options) => cases::run(&options),
-        Chore::Plugin => plugin::build(plugin::Profile::Release).map(|path| println!("{}", path.display())),
+        Chore::Plugin => plugin::build().map(|path| println!("{}", path.display())),
         Chore::OpsTable(options) => ops_table::run(&options),
         Chore::Ci => chores::ci(),
     };

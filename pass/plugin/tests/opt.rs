@@ -4,24 +4,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::LazyLock;
 
-/// The library, as Cargo builds it: a test alone does not have its package's dynamic library built.
-fn plugin() -> &'static Path {
-    static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
-        let test = std::env::current_exe().unwrap();
-        let target = test.ancestors().nth(2).unwrap();
-        let profile = match target.file_name().unwrap().to_str().unwrap() {
-            "debug" => "dev",
-            named => named,
-        };
-        let folder = target.parent().unwrap().to_str().unwrap();
-        let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-        let build = ["build", "--quiet", "--manifest-path", manifest, "--profile", profile];
-        succeeds(env!("CARGO"), &[&build[..], &["--target-dir", folder]].concat());
-        target.join("libcotangent_plugin.so")
-    });
-    &BUILT
+/// The library, which Cargo built for this test and put beside it.
+fn plugin() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let built = test.with_file_name("libcotangent_plugin.so");
+    assert!(built.is_file(), "{} is missing", built.display());
+    built
 }
 
 fn run(program: &str, arguments: &[&str]) -> Output {

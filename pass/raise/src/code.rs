@@ -5,6 +5,7 @@
 
 use cotangent_graph::ir::Loc;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::rc::Rc;
 
 /// A function or global, unique over all modules of the program: symbols local to a module carry its number.
@@ -29,6 +30,22 @@ pub enum Ty {
     Array(u64, Box<Ty>, u64),
     /// Something that the evaluator does not model (vectors, other floats), by name.
     Other(String, u64),
+}
+
+impl fmt::Display for Ty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Void => write!(f, "nothing"),
+            Self::Int(1) => write!(f, "a boolean"),
+            Self::Int(bits) => write!(f, "an integer of {bits} bits"),
+            Self::F32 => write!(f, "a float of 32 bits"),
+            Self::F64 => write!(f, "a float of 64 bits"),
+            Self::Ptr => write!(f, "an address"),
+            Self::Struct(..) => write!(f, "a structure"),
+            Self::Array(..) => write!(f, "an array"),
+            Self::Other(name, _) => write!(f, "`{name}`"),
+        }
+    }
 }
 
 impl Ty {

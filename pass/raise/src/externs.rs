@@ -173,7 +173,7 @@ impl Eval<'_> {
                 };
                 self.freed.push((v, size as u64, align as u64));
             }
-            other => return self.refuse(format!("memory is freed through {other:?}")),
+            other => return self.refuse(format!("memory is freed through {other}")),
         }
         Ok(Val::Undef)
     }
@@ -197,7 +197,7 @@ impl Eval<'_> {
                 self.objects[*o].live = false;
                 Ok(Val::Undef)
             }
-            other => self.refuse(format!("memory is freed through {other:?}")),
+            other => self.refuse(format!("memory is freed through {other}")),
         }
     }
 

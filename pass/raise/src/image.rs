@@ -116,7 +116,7 @@ impl Eval<'_> {
                     Datum::Address(Place::Host(*h), *off)
                 }
             }
-            other => return self.refuse(format!("it returns {other:?}")),
+            other => return self.refuse(format!("it returns {other}")),
         })
     }
 }

@@ -35,6 +35,7 @@ impl Eval<'_> {
                 }
             }
             "umin" | "umax" | "smin" | "smax" => self.extreme(head, &args, ret),
+            "scmp" | "ucmp" => self.order(head, &args, ret),
             "abs" => self.abs(&args[0], ret),
             "ctpop" | "ctlz" | "cttz" | "bswap" | "bitreverse" | "fshl" | "fshr" => self.bits(head, &args),
             "fabs" | "sqrt" | "sin" | "cos" | "tan" | "exp" | "exp2" | "log" | "log2" | "log10" | "pow" | "floor"
@@ -51,9 +52,6 @@ impl Eval<'_> {
             }
             "fptosi" | "fptoui" => self.float_to_int(head, &args[0], ret), // .sat
             "threadlocal" => Ok(args[0].clone()),
-            "load" | "type" => self.refuse(format!(
-                "the intrinsic `llvm.{name}` is not supported in a tensor function"
-            )),
             _ => self.refuse(format!(
                 "the intrinsic `llvm.{name}` is not supported in a tensor function"
             )),
@@ -156,6 +154,17 @@ impl Eval<'_> {
         };
         let first = self.cmp(pred, &args[0], &args[1])?;
         let r = self.arith().select(&first, &args[0], &args[1], ret);
+        self.modelled(r)
+    }
+
+    /// Less, equal or greater: -1, 0 or 1.
+    fn order(&mut self, head: &str, args: &[Val], ret: &Ty) -> Flow<Val> {
+        let (less, more) = if head == "scmp" { ("slt", "sgt") } else { ("ult", "ugt") };
+        let (less, more) = (self.cmp(less, &args[0], &args[1])?, self.cmp(more, &args[0], &args[1])?);
+        let [minus, zero, one] = [-1, 0, 1].map(|x| Val::signed(x, bits(ret)));
+        let r = self.arith().select(&more, &one, &zero, ret);
+        let r = self.modelled(r)?;
+        let r = self.arith().select(&less, &minus, &r, ret);
         self.modelled(r)
     }
 

@@ -13,6 +13,7 @@
 
 pub mod archive;
 pub mod code;
+mod data;
 mod eval;
 pub mod explore;
 mod externs;

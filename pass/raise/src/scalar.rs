@@ -28,7 +28,7 @@ impl Scalars<'_> {
     /// Emits a scalar instruction.
     pub(crate) fn emit(&mut self, op: &'static str, args: Vec<Arg>, ty: &Ty) -> Result<Val> {
         let Some(t) = scalar_type(ty) else {
-            return unmodelled(format!("`{op}` on {ty:?}"));
+            return unmodelled(format!("`{op}` on {ty}"));
         };
         let v = self.trace.scalar(op, args, t, self.loc.clone());
         Ok(self.known(v, ty))
@@ -65,7 +65,7 @@ impl Scalars<'_> {
                     self.loc.clone(),
                 ),
             })),
-            other => unmodelled(format!("{other:?} as a number")),
+            other => unmodelled(format!("{other} as a number")),
         }
     }
 
@@ -123,6 +123,9 @@ impl Scalars<'_> {
             })),
             ("sub", Val::Ptr(p), Val::Ptr(q)) if p.base == q.base => {
                 Ok(Val::signed(i128::from(p.off.wrapping_sub(q.off)), 64))
+            }
+            ("sub", Val::Ptr(p), Val::Ptr(q)) if let (Some(p), Some(q)) = (p.placed(), q.placed()) => {
+                Ok(Val::signed(i128::from(p.wrapping_sub(q)), 64))
             }
             (_, Val::Ptr(p), Val::Int(..)) if p.base == Base::Absolute => {
                 concrete(op, &Val::signed(i128::from(p.off), 64), b)
@@ -444,7 +447,10 @@ fn compare_addresses(pred: &str, a: &Val, b: &Val) -> Option<bool> {
             _ => None,
         };
     }
-    // Two objects, or an object and a small number: different, and objects lie above small numbers.
+    if let (Some(p), Some(q)) = (p.placed(), q.placed()) {
+        return Some(compare(pred, p as u64 as u128, q as u64 as u128, 64));
+    }
+    // Two objects of different kinds, or an object and a small number: different, and objects lie above small numbers.
     match pred {
         "eq" => Some(false),
         "ne" => Some(true),
@@ -474,6 +480,6 @@ pub(crate) fn cast_concrete(op: &str, a: &Val, from: &Ty, to: &Ty) -> Result<Val
         ("bitcast", Val::F32(x)) => Val::int(u128::from(x.to_bits()), n),
         ("bitcast", Val::F64(x)) => Val::int(u128::from(x.to_bits()), n),
         ("bitcast" | "freeze", v) => v.clone(),
-        _ => return unmodelled(format!("`{op}` from {from:?} to {to:?}")),
+        _ => return unmodelled(format!("`{op}` from {from} to {to}")),
     })
 }

@@ -7,9 +7,6 @@ use crate::value::{Base, Ptr, Val};
 use cotangent_graph::ir::{Arg, Kind, Type, Value};
 use cotangent_graph::ops::{Op, ParamKind, Results};
 
-/// Longest constant tensor that is written into a graph element by element.
-const MAX_LITERAL: i64 = 256;
-
 impl Eval<'_> {
     /// A call of `atg_*`, `at_*` or `ats_*`.
     pub(crate) fn libtorch(&mut self, name: &str, args: &[Val], ret: &Ty) -> Flow<Val> {
@@ -73,6 +70,7 @@ impl Eval<'_> {
                 Ok(Val::int(u128::from(was), 32))
             }
             "at_tensor_of_data" => self.literal(args),
+            "at_copy_data" => self.elements(args),
             "at_double_value_at_indexes" | "at_int64_value_at_indexes" => self.read_element(args, ret),
             _ => self.refuse(format!(
                 "`{name}` is not supported in a differentiable function; call it outside"
@@ -228,7 +226,7 @@ impl Eval<'_> {
         Ok(self.emit(Op::named("detach"), vec![Arg::Value(v)], 1)?[0])
     }
 
-    fn emit(&mut self, op: Op, args: Vec<Arg>, results: usize) -> Flow<Vec<Value>> {
+    pub(crate) fn emit(&mut self, op: Op, args: Vec<Arg>, results: usize) -> Flow<Vec<Value>> {
         let loc = self.loc();
         Ok(self.trace.tensors(op, args, vec![Type::Tensor(None); results], loc))
     }
@@ -262,7 +260,7 @@ impl Eval<'_> {
                     .trace
                     .scalar("host.tensor", vec![Arg::Value(*v)], Type::Tensor(None), loc))
             }
-            other => self.refuse(format!("{other:?} is not a tensor")),
+            other => self.refuse(format!("{other} is not a tensor")),
         }
     }
 
@@ -302,12 +300,12 @@ impl Eval<'_> {
                 off: 0,
             }) => self.dropped.push(*v),
             Val::Ptr(p) if p.is_null() => {}
-            other => return self.refuse(format!("{other:?} is freed as a tensor")),
+            other => return self.refuse(format!("{other} is freed as a tensor")),
         }
         Ok(Val::Undef)
     }
 
-    fn metadata(&mut self, op: &'static str, p: &Val, ret: &Ty) -> Flow<Val> {
+    pub(crate) fn metadata(&mut self, op: &'static str, p: &Val, ret: &Ty) -> Flow<Val> {
         let t = self.tensor(p)?;
         let r = self.arith().emit(op, vec![Arg::Value(t)], ret);
         self.modelled(r)
@@ -315,6 +313,22 @@ impl Eval<'_> {
 
     fn shape(&mut self, p: &Val, to: &Val) -> Flow<Val> {
         let t = self.tensor(p)?;
+        if let Val::Ptr(Ptr {
+            base: Base::Absolute, ..
+        }) = to
+        {
+            // Room for no size: right for a tensor of no dimension.
+            let loc = self.loc();
+            let dim = self.trace.scalar("dim", vec![Arg::Value(t)], Type::Int(64), loc);
+            let dim = self.arith().known(dim, &Ty::Int(64));
+            let none = self.arith().icmp("eq", &dim, &Val::int(0, 64));
+            let none = self.modelled(none)?;
+            return if self.decide_bool(&none)? {
+                Ok(Val::Undef)
+            } else {
+                Err(Stop::Replay)
+            };
+        }
         let (o, off) = self.writable(to, 0)?;
         let room = self.objects[o].size.map_or(8 * 64, |s| s - off);
         if room == 0 {
@@ -342,11 +356,11 @@ impl Eval<'_> {
                 base: Base::Scalar(s),
                 off: 0,
             }) => Ok(self.scalars[*s].clone()),
-            other => self.refuse(format!("{other:?} is not a scalar")),
+            other => self.refuse(format!("{other} is not a scalar")),
         }
     }
 
-    fn numbers(&mut self, p: &Val, n: &Val, ty: &Ty, list: fn(Vec<Arg>) -> Arg) -> Flow<Arg> {
+    pub(crate) fn numbers(&mut self, p: &Val, n: &Val, ty: &Ty, list: fn(Vec<Arg>) -> Arg) -> Flow<Arg> {
         if matches!(p, Val::Ptr(p) if p.is_null()) {
             return Ok(Arg::None);
         }
@@ -403,75 +417,5 @@ impl Eval<'_> {
             self.list_items.insert((l, i), h);
         }
         Ok(h)
-    }
-
-    /// A tensor made of data in memory: `(data, dims, ndims, element size, kind)`.
-    fn literal(&mut self, args: &[Val]) -> Flow<Val> {
-        let dims = match self.numbers(&args[1], &args[2], &Ty::Int(64), Arg::Ints)? {
-            Arg::Ints(d) => d,
-            _ => vec![],
-        };
-        let mut shape = vec![];
-        for d in &dims {
-            match d {
-                Arg::Int(i) => shape.push(*i),
-                _ => return self.refuse("a tensor made of data whose length is known at run time only"),
-            }
-        }
-        let numel: i64 = shape.iter().product();
-        let number = self.number(&args[4])?;
-        let Some(kind) = Kind::from_number(number) else {
-            return self.refuse("a tensor of an element type that is not supported");
-        };
-        let ty = match kind {
-            Kind::F32 => Ty::F32,
-            Kind::F64 => Ty::F64,
-            Kind::U8 | Kind::I8 | Kind::Bool => Ty::Int(8),
-            Kind::I16 => Ty::Int(16),
-            Kind::I32 => Ty::Int(32),
-            Kind::I64 => Ty::Int(64),
-            _ => return self.refuse(format!("a tensor of {} made of data", kind.name())),
-        };
-        if numel > MAX_LITERAL {
-            return self
-                .refuse("a large tensor is made of data in memory; make it outside of the differentiable function");
-        }
-        let mut items = vec![];
-        for i in 0..numel {
-            let at = self.offset(args[0].clone(), i * ty.size() as i64)?;
-            let x = self.load(&at, &ty)?;
-            let fill = self.arg(&x)?;
-            let scalar = vec![Arg::Ints(vec![]), fill, Arg::Kind(kind), Arg::Device(-1)];
-            items.push(self.emit(Op::named("full"), scalar, 1)?[0]);
-        }
-        let flat = match items.as_slice() {
-            [] => self.emit(
-                Op::named("zeros"),
-                vec![Arg::ints(&shape), Arg::Kind(kind), Arg::Device(-1)],
-                1,
-            )?[0],
-            [one] if shape.is_empty() => *one,
-            _ => {
-                let list = Arg::List(items.into_iter().map(Some).collect());
-                let flat = self.emit(Op::named("stack"), vec![list, Arg::Int(0)], 1)?[0];
-                self.emit(Op::named("view"), vec![Arg::Value(flat), Arg::ints(&shape)], 1)?[0]
-            }
-        };
-        Ok(self.handle(flat))
-    }
-
-    /// An element of a tensor as a number: a constant for the derivative.
-    fn read_element(&mut self, args: &[Val], ret: &Ty) -> Flow<Val> {
-        let mut t = self.tensor(&args[0])?;
-        let indexes = match self.numbers(&args[1], &args[2], &Ty::Int(64), Arg::Ints)? {
-            Arg::Ints(d) => d,
-            _ => vec![],
-        };
-        for i in indexes {
-            t = self.emit(Op::named("select"), vec![Arg::Value(t), Arg::Int(0), i], 1)?[0];
-        }
-        let t = self.emit(Op::named("detach"), vec![Arg::Value(t)], 1)?[0];
-        let r = self.arith().emit("item", vec![Arg::Value(t)], ret);
-        self.modelled(r)
     }
 }

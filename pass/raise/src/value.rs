@@ -2,6 +2,7 @@
 
 use crate::code::{Symbol, Ty};
 use cotangent_graph::ir::{Arg, Type, Value};
+use std::fmt;
 
 /// A first-class value.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +51,44 @@ pub enum Base {
     List(usize),
 }
 
+impl fmt::Display for Val {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Undef => write!(f, "a value that was never set"),
+            Self::Int(x, bits) => write!(f, "the integer {}", sign_extend(*x, *bits)),
+            Self::F32(x) => write!(f, "the float {x}"),
+            Self::F64(x) => write!(f, "the float {x}"),
+            Self::Sym(_, ty) => write!(f, "{ty} known at run time only"),
+            Self::Ptr(p) => write!(f, "{p}"),
+            Self::Agg(_) => write!(f, "a structure"),
+        }
+    }
+}
+
+impl fmt::Display for Ptr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.base {
+            Base::Absolute => write!(f, "the address {:#x}", self.off),
+            Base::Object(_) => write!(f, "the address of a variable or of an allocation"),
+            Base::Func(symbol) => write!(f, "the address of `{}`", crate::externs::demangle(symbol)),
+            Base::Host(_) => write!(f, "an address from the caller"),
+            Base::Handle(_) => write!(f, "a tensor"),
+            Base::Scalar(_) => write!(f, "a scalar of LibTorch"),
+            Base::List(_) => write!(f, "a list of tensors"),
+        }
+    }
+}
+
 impl Ptr {
+    /// Where it would be if the evaluator's objects lay in memory, in the order they were made and far apart. No
+    /// program may depend on where its objects lie, but it may compare them, or look whether they overlap.
+    pub(crate) fn placed(&self) -> Option<i64> {
+        match self.base {
+            Base::Object(o) => Some(((o as i64 + 1) << 32).wrapping_add(self.off)),
+            _ => None,
+        }
+    }
+
     /// The start of a base.
     pub fn to(base: Base) -> Self {
         Self { base, off: 0 }

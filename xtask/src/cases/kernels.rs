@@ -40,7 +40,7 @@ pub(super) fn run(from: &Path, only: Option<&str>, options: &Ways) -> Result<Rep
     if wanted("c") {
         let plugin = match &options.plugin {
             Some(plugin) => std::path::absolute(plugin)?,
-            None => crate::plugin::build(crate::plugin::Profile::Release)?,
+            None => crate::plugin::build()?,
         };
         let way = c::Way {
             plugin,

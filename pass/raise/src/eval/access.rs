@@ -118,7 +118,7 @@ impl Eval<'_> {
             }),
             Val::Undef => Val::Undef,
             other if by == 0 => other,
-            other => return self.refuse(format!("address arithmetic on {other:?}")),
+            other => return self.refuse(format!("address arithmetic on {other}")),
         })
     }
 
@@ -173,7 +173,7 @@ impl Eval<'_> {
             return Ok(Val::Agg(items));
         }
         let Val::Ptr(ptr) = p else {
-            return self.refuse(format!("a read through {p:?}"));
+            return self.refuse(format!("a read through {p}"));
         };
         match ptr.base.clone() {
             Base::Object(o) => self.load_object(o, ptr.off, ty),
@@ -271,7 +271,7 @@ impl Eval<'_> {
     /// Reads host memory.
     pub(crate) fn host_load(&mut self, v: Value, off: i64, ty: &Ty) -> Flow<Val> {
         let Some(t) = crate::value::scalar_type(ty) else {
-            return self.refuse(format!("a read of {ty:?} from memory of the caller"));
+            return self.refuse(format!("a read of {ty} from memory of the caller"));
         };
         let loc = self.loc();
         let x = self
@@ -307,7 +307,7 @@ impl Eval<'_> {
     /// The object and offset of a write of `n` bytes.
     pub(crate) fn writable(&mut self, p: &Val, n: u64) -> Flow<(usize, u64)> {
         let Val::Ptr(ptr) = p else {
-            return self.refuse(format!("a write through {p:?}"));
+            return self.refuse(format!("a write through {p}"));
         };
         let o = match ptr.base.clone() {
             Base::Object(o) => o,
@@ -340,7 +340,7 @@ impl Eval<'_> {
         }
         let (o, off) = self.writable(to, n)?;
         let Val::Ptr(src) = from else {
-            return self.refuse(format!("a copy from {from:?}"));
+            return self.refuse(format!("a copy from {from}"));
         };
         let pieces = match src.base.clone() {
             Base::Object(s) => {

@@ -46,7 +46,7 @@ impl Eval<'_> {
         {
             let Some(how) = Update::named(op).filter(|_| matches!(ty, Ty::Int(8 | 16 | 32 | 64))) else {
                 return self.refuse(format!(
-                    "the atomic update `{op}` of {ty:?} in memory that other threads see"
+                    "the atomic update `{op}` of {ty} in memory that other threads see"
                 ));
             };
             self.updates.push(Updated {

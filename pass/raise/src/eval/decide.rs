@@ -16,7 +16,7 @@ impl Eval<'_> {
                 base: Base::Absolute,
                 off,
             }) => Ok(*off),
-            other => self.refuse(format!("{other:?} where a number is needed")),
+            other => self.refuse(format!("{other} where a number is needed")),
         }
     }
 
@@ -31,7 +31,7 @@ impl Eval<'_> {
                 Ok(taken)
             }
             Val::Undef => self.refuse("a branch on a value that was never set"),
-            other => self.refuse(format!("a branch on {other:?}")),
+            other => self.refuse(format!("a branch on {other}")),
         }
     }
 
@@ -59,7 +59,7 @@ impl Eval<'_> {
                     None => default,
                 })
             }
-            other => self.refuse(format!("a switch on {other:?}")),
+            other => self.refuse(format!("a switch on {other}")),
         }
     }
 
