@@ -325,6 +325,13 @@ impl Loader for Library<'_> {
         found
     }
 
+    fn has_address(&self, symbol: &Symbol, thread_local: bool) -> bool {
+        match self.definition(symbol) {
+            Some((k, _)) if thread_local || symbol.contains('!') => !self.bitcode.modules()[k].is_native(),
+            _ => true,
+        }
+    }
+
     fn locations(&self, at: u32) -> Rc<[Loc]> {
         self.locations.get(at)
     }

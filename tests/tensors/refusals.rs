@@ -1,6 +1,7 @@
 //! What cannot be raised is refused with the reason, and never differentiated wrongly.
 //! The crate is built so that refused functions fail when they are called.
 use cotangent::{custom_vjp, differentiable};
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 use tch::Tensor;
@@ -24,11 +25,32 @@ fn numbered(x: &Tensor) -> Tensor {
     x * number as f64
 }
 
+#[differentiable]
+fn negated_together(x: &Tensor) -> Tensor {
+    CALLS.fetch_nand(3, Ordering::Relaxed);
+    x.exp()
+}
+
 static LOCK: Mutex<f64> = Mutex::new(2.0);
 
 #[differentiable]
 fn locking(x: &Tensor) -> Tensor {
     x * *LOCK.lock().unwrap()
+}
+
+#[differentiable]
+fn hashed(x: &Tensor) -> Tensor {
+    let named = HashMap::from([("a", x.sin()), ("b", x.cos())]);
+    &named["a"] * &named["b"]
+}
+
+struct Called {
+    f: fn(&Tensor) -> Tensor,
+}
+
+#[differentiable(wrt(x))]
+fn calling(x: &Tensor, by: &Called) -> Tensor {
+    (by.f)(x)
 }
 
 #[differentiable]
@@ -45,7 +67,10 @@ fn dropped(x: &Tensor, p: f64) -> Tensor {
 
 fn refused<T>(result: Result<T, cotangent::Error>, reason: &str) {
     let text = result.err().expect("a refusal").to_string();
-    assert!(text.contains("cannot be differentiated") && text.contains(reason), "{text}");
+    assert!(
+        text.contains("cannot be differentiated") && text.contains(reason),
+        "{text}"
+    );
 }
 
 #[test]
@@ -79,12 +104,33 @@ fn written_for_a_rule(x: &Tensor) -> Tensor {
 
 #[test]
 fn a_static_written_before_a_rule_that_may_read_it_is_refused() {
-    refused(written_for_a_rule::try_vjp(&r64(1, &[3])), "writes to a static before it calls");
+    refused(
+        written_for_a_rule::try_vjp(&r64(1, &[3])),
+        "writes to a static before it calls",
+    );
+}
+
+#[test]
+fn an_atomic_update_without_a_counterpart_is_refused() {
+    refused(negated_together::try_vjp(&r64(1, &[3])), "the atomic update `nand`");
 }
 
 #[test]
 fn a_lock_is_refused() {
     refused(locking::try_vjp(&r64(1, &[3])), "compare-and-exchange");
+}
+
+#[test]
+fn a_map_with_random_hashes_is_refused() {
+    refused(hashed::try_vjp(&r64(1, &[3])), "a `BTreeMap` does not");
+}
+
+#[test]
+fn a_function_pointer_from_outside_is_refused() {
+    refused(
+        calling::try_vjp(&r64(1, &[3]), &Called { f: Tensor::sin }),
+        "function pointer",
+    );
 }
 
 #[test]

@@ -273,6 +273,11 @@ pub trait Loader {
     fn signature(&self, symbol: &Symbol) -> Signature;
     /// A global with its initial value; `None` if it is defined elsewhere.
     fn global(&self, symbol: &Symbol) -> Option<Rc<Global>>;
+    /// Can the run find where this global lies? Not if it is a thread's own, or its module's own, in a library that is
+    /// linked as it was compiled.
+    fn has_address(&self, _symbol: &Symbol, _thread_local: bool) -> bool {
+        true
+    }
     /// The source locations of that number, innermost inlined frame first; none for number zero.
     fn locations(&self, at: u32) -> Rc<[Loc]>;
 }

@@ -173,12 +173,12 @@ impl Eval<'_> {
                 };
                 self.freed.push((v, size as u64, align as u64));
             }
-            other => return self.refuse(format!("memory is freed through {other}")),
+            other => return self.c_free(other),
         }
         Ok(Val::Undef)
     }
 
-    /// C's `free`: lists of tensors and error texts.
+    /// C's `free`, by name or by attribute: lists of tensors and error texts.
     fn c_free(&mut self, p: &Val) -> Flow<Val> {
         match p {
             Val::Ptr(Ptr {
@@ -207,11 +207,14 @@ impl Eval<'_> {
         if n == 0 {
             return Ok(());
         }
-        let Val::Int(b, _) = byte else {
-            return self.refuse("memory is filled with a byte known at run time only");
-        };
         let (o, off) = self.writable(to, n as u64)?;
-        let done = self.objects[o].write_bytes(off, &vec![*b as u8; n as usize]);
+        let done = match byte {
+            Val::Undef => self.objects[o].clear(off, n as u64),
+            byte => {
+                let byte = self.number(byte)? as u8;
+                self.objects[o].write_bytes(off, &vec![byte; n as usize])
+            }
+        };
         self.plain(done)
     }
 

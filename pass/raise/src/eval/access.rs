@@ -69,6 +69,13 @@ impl Eval<'_> {
             ));
         };
         if !g.constant {
+            if !self.loader.has_address(symbol, g.thread_local) {
+                return self.refuse(format!(
+                    "it uses the static `{}` of a library that is not compiled with Cotangent; pass its value as an \
+                     argument, or do without it (a `HashMap` seeds its hashes from one, a `BTreeMap` does not)",
+                    demangle(symbol)
+                ));
+            }
             let args = vec![Arg::Str(symbol.to_string()), Arg::Int(i64::from(g.thread_local))];
             let loc = self.loc();
             return Ok(Base::Host(self.trace.scalar("host.global", args, Type::Ptr, loc)));
