@@ -1,7 +1,8 @@
 //! Time of the pass against the size of the function: `cargo bench -p cotangent-pass --bench pass`.
 //!
 //! Functions are those of the random tests, of one to a hundred thousand instructions. What takes longer per instruction
-//! as the function grows is a mistake of ours.
+//! as the function grows is a mistake of ours. A recursive one calls itself with arguments that have a derivative and with
+//! others, and gets four derivatives.
 #![allow(missing_docs, reason = "Criterion's macros write functions without documentation")]
 
 #[path = "../tests/random/generate.rs"]
@@ -21,8 +22,18 @@ const SIZES: [u32; 3] = [100, 1_000, 10_000];
 /// Up to this size the whole is timed.
 const WHOLE: u32 = 1_000;
 
-fn module(statements: u32) -> OwnedModule {
-    let text = format!("{}{}", generate::HEADER, generate::sized(statements));
+/// What the function calls if it does not call itself.
+const CALLED: &str = r"
+define double @called(ptr %x, i64 %n, double %a) {
+  %first = load double, ptr %x
+  %product = fmul double %first, %a
+  ret double %product
+}
+";
+
+fn module(statements: u32, recursive: bool) -> OwnedModule {
+    let callees: Vec<String> = (!recursive).then(|| "@called".into()).into_iter().collect();
+    let text = format!("{}{CALLED}{}", generate::HEADER, generate::sized(statements, &callees));
     OwnedModule::read(text.as_bytes()).expect("a module")
 }
 
@@ -68,20 +79,23 @@ fn bench(c: &mut Criterion) {
     let mut group = c.benchmark_group("pass");
     group.sample_size(10);
     for statements in SIZES {
-        let count = module(statements)
+        let count = module(statements, false)
             .get()
             .function("f0")
             .map_or(0, |f| f.instructions().count());
         group.throughput(Throughput::Elements(count as u64));
-        let fresh = || module(statements);
         group.bench_function(BenchmarkId::new("analyses", count), |b| {
+            let fresh = || module(statements, false);
             b.iter_batched_ref(fresh, |m| black_box(analyse(m)), BatchSize::PerIteration);
         });
         // LLVM's own passes take longer per instruction in functions of very many blocks, and are not ours to time.
-        if statements <= WHOLE {
-            group.bench_function(BenchmarkId::new("whole", count), |b| {
-                b.iter_batched_ref(fresh, |m| whole(m), BatchSize::PerIteration);
-            });
+        for (name, recursive) in [("whole", false), ("whole, recursive", true)] {
+            if statements <= WHOLE {
+                group.bench_function(BenchmarkId::new(name, count), |b| {
+                    let fresh = || module(statements, recursive);
+                    b.iter_batched_ref(fresh, |m| whole(m), BatchSize::PerIteration);
+                });
+            }
         }
     }
     group.finish();

@@ -369,9 +369,9 @@ pub(crate) fn program(k: usize, seed: u64) -> String {
     text
 }
 
-/// One function `f0` of so many statements.
-pub(crate) fn sized(statements: u32) -> String {
-    variables(0) + &writer(&mut Random(7), (0, "@f0".into()), (statements, false), &[]).function("")
+/// One function `f0` of so many statements. If it calls nothing, it calls itself.
+pub(crate) fn sized(statements: u32, callees: &[String]) -> String {
+    variables(0) + &writer(&mut Random(7), (0, "@f0".into()), (statements, false), callees).function("")
 }
 
 /// The global variables of a program.
