@@ -112,7 +112,7 @@ fn a_static_written_before_a_rule_that_may_read_it_is_refused() {
 
 #[test]
 fn an_atomic_update_without_a_counterpart_is_refused() {
-    refused(negated_together::try_vjp(&r64(1, &[3])), "the atomic update `nand`");
+    refused(negated_together::try_vjp(&r64(1, &[3])), "`nand`");
 }
 
 #[test]
