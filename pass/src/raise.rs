@@ -68,13 +68,13 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
         match kernels.iter_mut().find(|k| k.key == request.key) {
             Some(kernel) => {
                 kernel.modes |= mode;
-                kernel.thunks.push(thunk);
+                kernel.thunks.push((thunk, mode));
             }
             None => kernels.push(Kernel {
                 key: request.key,
                 shim,
                 modes: mode,
-                thunks: vec![thunk],
+                thunks: vec![(thunk, mode)],
             }),
         }
     }

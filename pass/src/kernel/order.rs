@@ -1,49 +1,66 @@
 //! The order of requests: a derivative that is called by differentiated code is made before that code is differentiated.
 
-use super::{DiffRequest, Refusal};
+use super::{DiffRequest, Mode, Refusal};
 use crate::llvm::{Function, Value};
 use std::collections::{HashMap, HashSet};
 
-/// The requests by number, those that others call first; of each, whether it calls one before it.
+/// The requests by number, those that others call first; of each, which ones it calls.
 ///
 /// # Errors
 /// A derivative that needs itself.
-pub(super) fn order(requests: &[DiffRequest<'_>]) -> Result<Vec<(usize, bool)>, Refusal> {
+pub(super) fn order(requests: &[DiffRequest<'_>]) -> Result<Vec<(usize, Vec<usize>)>, Refusal> {
     let entries: HashMap<&str, usize> = requests
         .iter()
         .enumerate()
         .map(|(k, r)| (r.entry.as_str(), k))
         .collect();
-    let calls: Vec<Vec<usize>> = requests.iter().map(|r| called(r.function, &entries)).collect();
-    let (mut done, mut open, mut sorted) = (HashSet::new(), HashSet::new(), vec![]);
+    let mut order = Order {
+        requests,
+        calls: requests.iter().map(|r| called(r.function, &entries)).collect(),
+        done: HashSet::new(),
+        open: HashSet::new(),
+        sorted: vec![],
+    };
     for k in 0..requests.len() {
-        place(k, requests, &calls, &mut done, &mut open, &mut sorted)?;
+        order.place(k)?;
     }
-    Ok(sorted.into_iter().map(|k| (k, !calls[k].is_empty())).collect())
+    let Order { mut calls, sorted, .. } = order;
+    Ok(sorted.into_iter().map(|k| (k, std::mem::take(&mut calls[k]))).collect())
 }
 
-fn place(
-    k: usize,
-    requests: &[DiffRequest<'_>],
-    calls: &[Vec<usize>],
-    done: &mut HashSet<usize>,
-    open: &mut HashSet<usize>,
-    sorted: &mut Vec<usize>,
-) -> Result<(), Refusal> {
-    if done.contains(&k) {
-        return Ok(());
+struct Order<'r, 'm> {
+    requests: &'r [DiffRequest<'m>],
+    calls: Vec<Vec<usize>>,
+    done: HashSet<usize>,
+    open: HashSet<usize>,
+    sorted: Vec<usize>,
+}
+
+impl Order<'_, '_> {
+    fn place(&mut self, k: usize) -> Result<(), Refusal> {
+        if self.done.contains(&k) {
+            return Ok(());
+        }
+        let function = self.requests[k].function;
+        if !self.open.insert(k) {
+            let help = "a derivative of a function cannot be part of the function itself";
+            let what = "a function that calls its own derivative";
+            return Err(Refusal::of(&function.name(), what, help));
+        }
+        for before in self.calls[k].clone() {
+            self.place(before)?;
+        }
+        // The two halves of a split derivative follow each other: they need one plan.
+        let half = |r: &DiffRequest<'_>| r.function == function && matches!(r.mode, Mode::Augmented | Mode::Reverse);
+        let halves: Vec<_> = (0..self.requests.len()).filter(|j| half(&self.requests[*j])).collect();
+        let placed = if halves.contains(&k) { halves } else { vec![k] };
+        for j in placed {
+            if self.done.insert(j) {
+                self.sorted.push(j);
+            }
+        }
+        Ok(())
     }
-    if !open.insert(k) {
-        let name = requests[k].function.name();
-        let help = "a derivative of a function cannot be part of the function itself";
-        return Err(Refusal::of(&name, "a function that calls its own derivative", help));
-    }
-    for before in &calls[k] {
-        place(*before, requests, calls, done, open, sorted)?;
-    }
-    done.insert(k);
-    sorted.push(k);
-    Ok(())
 }
 
 /// The entries that code reached from a function mentions.

@@ -30,23 +30,27 @@ fn answer<'m>(
     let mut tapes = vec![];
     let mut engine = Engine::new(module, analyses, requests).map_err(|r| vec![r])?;
     let mut refusals: Vec<Refusal> = vec![];
-    let mut fresh = true;
-    for (k, nested) in order(requests).map_err(|r| vec![r])? {
-        if nested && !fresh && refusals.is_empty() {
+    // What was answered since the engine looked at the module: to it these are still functions without bodies.
+    let mut new: Vec<usize> = vec![];
+    let order = order(requests).map_err(|r| vec![r])?;
+    for (at, (k, calls)) in order.iter().enumerate() {
+        let request = &requests[*k];
+        if calls.iter().any(|called| new.contains(called)) && refusals.is_empty() {
             // What the request calls is by now ordinary code. A new engine looks at it: handles of the old one may be
             // stale after the passes.
-            let failed = |e: String| vec![Refusal::of(&requests[k].function.name(), e, "please report this")];
+            let failed = |e: String| vec![Refusal::of(&request.function.name(), e, "please report this")];
             module.run_passes(NESTED).map_err(failed)?;
             analyses.forget_all();
             tapes.extend_from_slice(engine.tapes());
-            engine = Engine::new(module, analyses, requests).map_err(|r| vec![r])?;
-            fresh = true;
+            let left: Vec<_> = order[at..].iter().map(|(k, _)| requests[*k].clone()).collect();
+            engine = Engine::new(module, analyses, &left).map_err(|r| vec![r])?;
+            new.clear();
         }
-        match root::emit(&mut engine, &requests[k]) {
-            Ok(()) => fresh = false,
+        match root::emit(&mut engine, request) {
+            Ok(()) => new.push(*k),
             Err(more) => {
-                let new: Vec<_> = more.into_iter().filter(|r| !refusals.contains(r)).collect();
-                refusals.extend(new);
+                let more: Vec<_> = more.into_iter().filter(|r| !refusals.contains(r)).collect();
+                refusals.extend(more);
             }
         }
     }

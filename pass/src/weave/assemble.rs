@@ -23,7 +23,7 @@ const OWN: &str = "cotangent";
 const PROGRAMS: &str = "17cotangent_runtime5entry7program";
 /// In the mangled names of the runtime's functions that call what users wrote for a rule. They know tensors, too, so that
 /// what they reach does not tell kernels from other functions.
-const RULES: &str = "17cotangent_runtime6kernel4rule";
+pub(super) const RULES: &str = "17cotangent_runtime6kernel4rule";
 
 /// A module that grows.
 pub(crate) struct Assembly<'c> {

@@ -6,6 +6,7 @@
 //!
 //! The addresses `args` and `out` are objects of the arena's table, where their shadows are found.
 
+use super::assemble::RULES;
 use crate::kernel::{Activity, DiffRequest, Mode};
 use crate::llvm::{Builder, Function, Linkage, Mod, Opcode, Type, Value};
 
@@ -17,6 +18,13 @@ const TABLE: &str = "cotangent_kernels";
 const LENGTH: &str = "cotangent_kernels_len";
 /// The support function that finds shadows.
 const SHADOW: &str = "cotangent.object";
+/// The runtime's variable that says whether code is differentiated.
+const IS_NESTED: &str = "cotangent_is_nested";
+/// In the mangled names of the runtime's functions, and of those of its types.
+const RUNTIME: &str = "cotangent_runtime";
+/// The support functions for the memory of a derivative within differentiated code.
+const SHADOW_MEMORY: &str = "cotangent.shadow.alloc";
+const RELEASE: &str = "cotangent.release";
 /// The functions of a row of the table, in order: name, the engine's part of it, and what asks for it (bits of
 /// [`Kernel::modes`]).
 const FUNCTIONS: [(&str, &str, Mode, u32); 4] = [
@@ -35,8 +43,9 @@ pub(crate) struct Kernel {
     pub(crate) shim: String,
     /// What is asked for, as bits: 1 pullback, 2 gradient, 4 tangent.
     pub(crate) modes: u32,
-    /// The functions that ask for it, by the names that they would have in the assembled module.
-    pub(crate) thunks: Vec<String>,
+    /// The functions that ask for it, by the names that they would have in the assembled module, each with the mode that it
+    /// asks for.
+    pub(crate) thunks: Vec<(String, u32)>,
 }
 
 /// Must the symbol be visible to the program?
@@ -74,32 +83,111 @@ pub(crate) fn request<'m>(shim: Function<'m>, mode: Mode, entry: String) -> Diff
 pub(crate) fn declare(module: Mod<'_>, kernels: &[Kernel]) {
     for (i, kernel) in kernels.iter().enumerate() {
         functions(module, i, kernel);
-        let thunks: Vec<_> = kernel.thunks.iter().filter_map(|t| module.function(t)).collect();
-        if thunks.is_empty() {
-            continue;
-        }
-        let value = row(module, i, kernel);
-        let known = module.add_global(&format!("cotangent.kernel.{i}"), value.ty());
-        known.set_initializer(value);
-        known.set_global_constant();
-        known.set_global_linkage(Linkage::LLVMInternalLinkage);
-        for thunk in &thunks {
-            thunk.value().delete_body();
-            let b = Builder::new(module.context());
-            b.at_end(thunk.append_block("entry"));
-            b.ret(Some(known));
-            thunk.set_linkage(Linkage::LLVMInternalLinkage);
-        }
-        // Calls may be marked not to be inlined.
-        for f in module.functions().filter(|f| !f.is_declaration()) {
-            let calls = f.instructions().filter(|i| i.is(Opcode::LLVMCall));
-            let asks = |i: &Value<'_>| i.callee().is_some_and(|g| thunks.contains(&g));
-            for call in calls.filter(asks).collect::<Vec<_>>() {
-                call.replace_with(known);
-                call.erase();
+        for (_, _, _, mode) in FUNCTIONS.iter().filter(|(name, ..)| *name != "rev") {
+            let asking = kernel.thunks.iter().filter(|(_, asked)| asked == mode);
+            let thunks: Vec<_> = asking.filter_map(|(thunk, _)| module.function(thunk)).collect();
+            if !thunks.is_empty() {
+                answer(module, &thunks, nested(module, i, kernel, *mode));
             }
         }
     }
+}
+
+/// Has functions give a constant, and their callers know it.
+fn answer<'m>(module: Mod<'m>, thunks: &[Function<'m>], known: Value<'m>) {
+    for thunk in thunks {
+        thunk.value().delete_body();
+        let b = Builder::new(module.context());
+        b.at_end(thunk.append_block("entry"));
+        b.ret(Some(known));
+        thunk.set_linkage(Linkage::LLVMInternalLinkage);
+    }
+    // Calls may be marked not to be inlined.
+    for f in module.functions().filter(|f| !f.is_declaration()) {
+        let calls = f.instructions().filter(|i| i.is(Opcode::LLVMCall));
+        let asks = |i: &Value<'_>| i.callee().is_some_and(|g| thunks.contains(&g));
+        for call in calls.filter(asks).collect::<Vec<_>>() {
+            call.replace_with(known);
+            call.erase();
+        }
+    }
+}
+
+/// What stands between entry points and derivatives vanishes, the users' side of it included: much of it decides by what
+/// its caller knows, and each call has memory of its own.
+///
+/// # Errors
+/// If LLVM fails.
+pub(crate) fn inline(module: Mod<'_>) -> Result<(), String> {
+    let Some(says) = module.global(IS_NESTED) else {
+        return Ok(());
+    };
+    let of_runtime = |f: &Function<'_>| f.name().contains(RUNTIME);
+    let calls = |f: &Function<'_>| {
+        let mut callees = f.instructions().filter(|i| i.is_call()).filter_map(|i| i.callee());
+        callees.any(|g| of_runtime(&g))
+    };
+    let bodies = || module.functions().filter(|f| !f.is_declaration());
+    for f in bodies() {
+        // Marked functions stay apart, as those that never return do.
+        let apart = ["cold", "noreturn", "noinline"]
+            .iter()
+            .any(|name| f.attribute(name).is_some());
+        if !apart && (of_runtime(&f) || calls(&f)) {
+            f.add_attribute("alwaysinline");
+        }
+    }
+    module.run_passes("always-inline")?;
+    let byte = module.context().int(8);
+    says.set_initializer(byte.int(1));
+    says.set_global_constant();
+    says.set_global_linkage(Linkage::LLVMInternalLinkage);
+    // Rules of the user's are called by the derivatives, and not differentiated.
+    for f in bodies().filter(|f| f.name().contains(RULES)) {
+        let asks = |i: &Value<'_>| i.is(Opcode::LLVMLoad) && i.operand(0) == says;
+        for load in f.instructions().filter(asks).collect::<Vec<_>>() {
+            load.replace_with(byte.zero());
+            load.erase();
+        }
+    }
+    module.run_passes("function(lower-expect,instsimplify,simplifycfg),globaldce")
+}
+
+/// What differentiated code is told of a kernel: what asks the engine for one mode, and its memory.
+fn nested<'m>(module: Mod<'m>, i: usize, kernel: &Kernel, mode: u32) -> Value<'m> {
+    let context = module.context();
+    let (ptr, words) = (context.ptr(), context.int(64));
+    let memory = |name: &str, ty: Type<'m>| {
+        let declared = || {
+            let f = module.add_function(name, ty);
+            f.add_attribute("nounwind");
+            f
+        };
+        module.function(name).unwrap_or_else(declared).value()
+    };
+    let mut fields = vec![
+        memory(SHADOW_MEMORY, context.function(ptr, &[ptr, words])),
+        memory(RELEASE, context.function(context.void(), &[ptr])),
+    ];
+    for (_, derived, _, bit) in FUNCTIONS.iter().filter(|(name, ..)| ["grad", "jvp"].contains(name)) {
+        let function = module.function(&format!("cotangent.kernel.{i}.{derived}"));
+        fields.push(function.filter(|_| bit & mode != 0).map_or(ptr.zero(), Function::value));
+    }
+    let constant = |name: String, value: Value<'m>| {
+        let known = module.add_global(&name, value.ty());
+        known.set_initializer(value);
+        known.set_global_constant();
+        known.set_global_linkage(Linkage::LLVMInternalLinkage);
+        known
+    };
+    let functions = constant(
+        format!("cotangent.kernel.{i}.nested.{mode}"),
+        context.const_structure(&fields),
+    );
+    let mut row = key(module, i, kernel);
+    row.extend([ptr.zero(); FUNCTIONS.len()]);
+    row.push(functions);
+    constant(format!("cotangent.kernel.{i}.{mode}"), context.const_structure(&row))
 }
 
 /// Writes the table of all kernels.
@@ -118,7 +206,17 @@ pub(crate) fn table(module: Mod<'_>, kernels: &[(usize, &Kernel)]) {
 /// Key and functions of a kernel.
 fn row<'m>(module: Mod<'m>, i: usize, kernel: &Kernel) -> Value<'m> {
     let context = module.context();
-    let (ptr, words) = (context.ptr(), context.int(64));
+    let ptr = context.ptr();
+    let mut fields = key(module, i, kernel);
+    let function = |name: Option<String>| name.and_then(|name| module.function(&name));
+    fields.extend(names(i, kernel).map(|name| function(name).map_or(ptr.zero(), Function::value)));
+    fields.push(ptr.zero());
+    context.const_structure(&fields)
+}
+
+/// Address and length of a kernel's key.
+fn key<'m>(module: Mod<'m>, i: usize, kernel: &Kernel) -> Vec<Value<'m>> {
+    let context = module.context();
     let key = module.add_global(
         &format!("cotangent.kernel.{i}.key"),
         context.int(8).array(kernel.key.len() as u64 + 1),
@@ -126,10 +224,7 @@ fn row<'m>(module: Mod<'m>, i: usize, kernel: &Kernel) -> Value<'m> {
     key.set_initializer(context.const_string(&kernel.key));
     key.set_global_constant();
     key.set_global_linkage(Linkage::LLVMInternalLinkage);
-    let mut fields = vec![key, words.int(kernel.key.len() as u64)];
-    let function = |name: Option<String>| name.and_then(|name| module.function(&name));
-    fields.extend(names(i, kernel).map(|name| function(name).map_or(ptr.zero(), Function::value)));
-    context.const_structure(&fields)
+    vec![key, context.int(64).int(kernel.key.len() as u64)]
 }
 
 /// aug, rev, grad, jvp: those that are asked for.

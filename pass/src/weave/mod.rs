@@ -66,6 +66,7 @@ pub(crate) fn weave(assembly: Assembly<'_>, kernels: &[Kernel]) -> Result<Woven,
     kernel::marks::read(module);
     kernel::rules::lower_outputs(module);
     entries::declare(module, kernels);
+    entries::inline(module)?;
     inline_wrappers(module);
     module.run_passes(optimise::BEFORE)?;
     module.verify()?;
@@ -99,30 +100,31 @@ fn derive<'m>(
     exports: &mut BTreeSet<String>,
 ) -> Result<Result<OwnedMod<'m>, Vec<Refusal>>, String> {
     let own: Vec<String> = entries::names(i, &kernels[i]).into_iter().flatten().collect();
-    let shim: Vec<Value<'m>> = module
-        .function(&kernels[i].shim)
-        .map(Function::value)
-        .into_iter()
-        .collect();
-    let inner = closure::direct(&shim, &|_| true).names;
-    let is_inner = |(entry, _): (String, kernel::Mode)| inner.iter().any(|v| v.name() == entry);
-    let asks = |k: &usize| entries::asked(*k, &kernels[*k]).any(is_inner);
-    if let Some(k) = (0..kernels.len()).find(asks) {
-        // The code between an entry point and the derivative is not proved to keep derivatives.
-        let what = format!("a derivative of `{}` that it asks for itself", kernels[k].key);
-        let help =
-            "derivatives of derivatives of Rust functions are not supported yet: write the inner derivative by hand";
-        return Ok(Err(vec![Refusal::of(&kernels[i].shim, what, help)]));
-    }
     let entries = own.iter().filter_map(|n| module.function(n)).map(Function::value);
-    let roots: Vec<Value<'m>> = entries.chain(shim).collect();
-    let piece = module.copy_of(&closure::direct(&roots, &|_| true).definitions);
-    let requests: Vec<_> = entries::asked(i, &kernels[i])
-        .filter_map(|(entry, mode)| {
-            let shim = piece.module().function(&kernels[i].shim)?;
-            Some(entries::request(shim, mode, entry))
-        })
-        .collect();
+    let mut roots: Vec<Value<'m>> = entries.chain(shim_of(module, &kernels[i])).collect();
+    // The kernels whose derivatives this one asks for, and what they ask for themselves.
+    let mut asked: Vec<(usize, String, kernel::Mode)> =
+        entries::asked(i, &kernels[i]).map(|(e, m)| (i, e, m)).collect();
+    let reached = loop {
+        let reached = closure::direct(&roots, &|_| true);
+        let is_mentioned = |entry: &str| reached.names.iter().any(|v| v.name() == entry);
+        let every = (0..kernels.len()).flat_map(|k| entries::asked(k, &kernels[k]).map(move |(e, m)| (k, e, m)));
+        let known: Vec<&String> = asked.iter().map(|(_, entry, _)| entry).collect();
+        let more: Vec<_> = every
+            .filter(|(_, e, _)| is_mentioned(e) && !known.contains(&e))
+            .collect();
+        if more.is_empty() {
+            break reached;
+        }
+        roots.extend(more.iter().flat_map(|(k, ..)| shim_of(module, &kernels[*k])));
+        asked.extend(more);
+    };
+    let piece = module.copy_of(&reached.definitions);
+    let request = |(k, entry, mode): (usize, String, kernel::Mode)| {
+        let shim = piece.module().function(&kernels[k].shim)?;
+        Some(entries::request(shim, mode, entry))
+    };
+    let requests: Vec<_> = asked.into_iter().filter_map(request).collect();
     if let Err(why) = kernel::differentiate(piece.module(), &requests) {
         return Ok(Err(why));
     }
@@ -141,6 +143,10 @@ fn derive<'m>(
             Ok(Err(vec![Refusal::of(&kernels[i].shim, what, help)]))
         }
     }
+}
+
+fn shim_of<'m>(module: Mod<'m>, kernel: &Kernel) -> Option<Value<'m>> {
+    module.function(&kernel.shim).map(Function::value)
 }
 
 /// Derivatives use the program's own statics, by names under which these are shown to them. The error is the name of one

@@ -2,6 +2,7 @@
 
 use super::Differentiable;
 use crate::kernel::shadow::{Cursor, Run, Walk};
+use crate::kernel::{Flat, Nested, is_nested};
 use std::alloc::Layout;
 use tch::Tensor;
 
@@ -112,6 +113,9 @@ pub struct Leaves {
     silent: bool,
     runs: Vec<Run>,
     walk: Option<Walk>,
+    /// What stands in for all that in differentiated code.
+    nested: Nested,
+    is_nested: bool,
 }
 
 impl Leaves {
@@ -119,6 +123,16 @@ impl Leaves {
     pub(crate) fn walking(walk: Walk) -> Leaves {
         Leaves {
             walk: Some(walk),
+            ..Leaves::default()
+        }
+    }
+
+    /// Goes through leaves where a kernel asks for a derivative itself.
+    #[inline(always)]
+    pub(crate) fn nested(walk: Nested) -> Leaves {
+        Leaves {
+            nested: walk,
+            is_nested: true,
             ..Leaves::default()
         }
     }
@@ -133,7 +147,7 @@ impl Leaves {
     /// Memory that a parameter reaches whose leaves nobody asks for: what a kernel writes there may carry derivatives.
     #[inline]
     pub fn beside<T: Differentiable + ?Sized>(&mut self, value: &T) {
-        if self.walk.is_some() {
+        if is_nested() || self.walk.is_some() {
             self.silent = true;
             value.leaves(self);
             self.silent = false;
@@ -149,6 +163,15 @@ impl Leaves {
     /// Adds leaves of one type that lie one behind the other.
     #[inline]
     pub fn run(&mut self, place: Place, count: usize) {
+        if is_nested() {
+            if !self.is_nested {
+                not_nested();
+            }
+            return match self.silent || count == 0 {
+                true => self.nested.saw(place.kind()),
+                false => self.nested.run(place, count),
+            };
+        }
         if let Some(walk) = &mut self.walk {
             walk.saw(place.kind());
         }
@@ -187,6 +210,9 @@ impl Leaves {
 
     /// The same for an allocation with several owners, which is one object for all of them.
     pub(super) fn shared(&mut self, link: *const u8, start: *const u8, layout: Layout, list: impl FnOnce(&mut Leaves)) {
+        if is_nested() {
+            self.nested.shares();
+        }
         if let Some(walk) = &mut self.walk {
             walk.share();
         }
@@ -202,6 +228,17 @@ impl Leaves {
         allocation: bool,
         list: impl FnOnce(&mut Leaves),
     ) {
+        if is_nested() {
+            if !self.is_nested {
+                not_nested();
+            }
+            if layout.size() > 0 {
+                let outside = self.nested.enter(link, start, layout, allocation);
+                list(self);
+                self.nested.leave(outside);
+            }
+            return;
+        }
         let outside = match &mut self.walk {
             Some(walk) if layout.size() > 0 => Some(walk.enter(link, start, layout, allocation)),
             _ => None,
@@ -209,6 +246,14 @@ impl Leaves {
         list(self);
         if let (Some(walk), Some(outside)) = (&mut self.walk, outside) {
             walk.leave(outside);
+        }
+    }
+
+    /// Says that values are looked at where they stand, not only their addresses.
+    #[inline(always)]
+    pub(super) fn looking(&self) {
+        if is_nested() {
+            self.nested.looks_at_values();
         }
     }
 
@@ -226,6 +271,12 @@ impl Leaves {
         (self.runs, self.walk)
     }
 
+    /// How far a walk came.
+    #[inline(always)]
+    pub(crate) fn where_nested(&self) -> Nested {
+        self.nested
+    }
+
     pub(crate) fn walk(&mut self) -> Option<&mut Walk> {
         self.walk.as_mut()
     }
@@ -240,6 +291,8 @@ pub enum Source {
     Numbers(Box<dyn Numbers>),
     /// Shadows of the leaves, in order.
     Shadows(Cursor),
+    /// The floats of the leaves, one after the other.
+    Flat(Flat),
 }
 
 /// One number for each leaf, in order.
@@ -283,35 +336,60 @@ impl Source {
         match self {
             Source::Nothing => Tensor::new(),
             Source::Numbers(numbers) => numbers.tensor(),
-            Source::Shadows(_) => misfit(LeafKind::Tensor),
+            Source::Shadows(_) | Source::Flat(_) => misfit(LeafKind::Tensor),
         }
     }
 
     #[inline]
     pub(super) fn f64(&mut self) -> f64 {
+        if is_nested() {
+            return self.flat().map_or(0.0, Flat::f64);
+        }
         match self {
             Source::Nothing => 0.0,
             Source::Shadows(cursor) => cursor.next(),
             Source::Numbers(numbers) => numbers.f64(),
+            Source::Flat(_) => misfit(LeafKind::F64),
         }
     }
 
     #[inline]
     pub(super) fn f32(&mut self) -> f32 {
+        if is_nested() {
+            return self.flat().map_or(0.0, Flat::f32);
+        }
         match self {
             Source::Nothing => 0.0,
             Source::Shadows(cursor) => cursor.next(),
             Source::Numbers(numbers) => numbers.f32(),
+            Source::Flat(_) => misfit(LeafKind::F32),
+        }
+    }
+
+    /// What there is in differentiated code, but for nothing.
+    #[inline(always)]
+    fn flat(&mut self) -> Option<&mut Flat> {
+        match self {
+            Source::Flat(flat) => Some(flat),
+            Source::Nothing => None,
+            Source::Numbers(_) | Source::Shadows(_) => not_nested(),
         }
     }
 
     /// The next so many floats of one type.
     #[inline]
     pub(super) fn floats<T: Float>(&mut self, count: usize) -> Vec<T> {
+        if is_nested() {
+            let mut floats = T::zeros(count);
+            if let Some(flat) = self.flat() {
+                T::fill(flat, &mut floats);
+            }
+            return floats;
+        }
         match self {
             Source::Nothing => T::zeros(count),
             Source::Shadows(cursor) => cursor.several(count),
-            Source::Numbers(_) => (0..count).map(|_| T::next(self)).collect(),
+            Source::Flat(_) | Source::Numbers(_) => (0..count).map(|_| T::next(self)).collect(),
         }
     }
 }
@@ -326,6 +404,8 @@ pub(crate) trait Float: Copy + std::ops::Add<Output = Self> {
     fn zeros(count: usize) -> Vec<Self>;
     /// The next one of a source.
     fn next(source: &mut Source) -> Self;
+    /// The next ones of a list.
+    fn fill(from: &mut Flat, to: &mut [Self]);
 }
 
 macro_rules! float {
@@ -340,10 +420,21 @@ macro_rules! float {
             fn next(source: &mut Source) -> $type {
                 source.$type()
             }
+            #[inline(always)]
+            fn fill(from: &mut Flat, to: &mut [$type]) {
+                to.iter_mut().for_each(|to| *to = from.$type());
+            }
         }
     )*};
 }
 float!(f64: F64, f32: F32);
+
+/// Differentiated code meets what is not made for it. The pass keeps the two apart, where it sees all of either.
+#[cold]
+#[inline(never)]
+fn not_nested() -> ! {
+    panic!("a rule of the user's and a derivative within a kernel share code that the compiler did not take apart")
+}
 
 #[cold]
 #[inline(never)]

@@ -56,6 +56,7 @@ pub trait Differentiable {
     where
         Self: Sized,
     {
+        leaves.looking();
         all.iter().for_each(|item| item.leaves(leaves));
     }
 

@@ -38,9 +38,9 @@ pub fn vjp<A, R, C>(
     kernel: Option<&'static Kernel>,
     function: impl FnOnce() -> &'static Function,
     args: A,
-    reach: impl FnOnce(&A, &mut Leaves),
+    reach: impl Fn(&A, &mut Leaves),
     shape: impl FnOnce(&A, &mut Source) -> C,
-    finals: impl FnOnce(&A, &mut Leaves),
+    finals: impl Fn(&A, &mut Leaves),
 ) -> Result<(R, Pull<C>), Error>
 where
     A: Arguments,
@@ -59,9 +59,9 @@ pub fn value_and_grad<A, R, C>(
     kernel: Option<&'static Kernel>,
     function: impl FnOnce() -> &'static Function,
     args: A,
-    reach: impl FnOnce(&A, &mut Leaves),
+    reach: impl Fn(&A, &mut Leaves),
     shape: impl FnOnce(&A, &mut Source) -> C,
-    finals: impl FnOnce(&A, &mut Leaves),
+    finals: impl Fn(&A, &mut Leaves),
 ) -> Result<(R, C), Error>
 where
     A: Arguments,
@@ -80,9 +80,9 @@ pub fn jvp<A, R, T>(
     kernel: Option<&'static Kernel>,
     function: impl FnOnce() -> &'static Function,
     args: A,
-    reach: impl FnOnce(&A, &mut Leaves),
-    tangents: impl FnOnce(&mut Leaves),
-    finals: impl FnOnce(&A, &mut Leaves),
+    reach: impl Fn(&A, &mut Leaves),
+    tangents: impl Fn(&mut Leaves),
+    finals: impl Fn(&A, &mut Leaves),
     output: impl FnOnce(&A, &R, &mut Source) -> Option<T>,
 ) -> Result<(R, T), Error>
 where

@@ -93,7 +93,7 @@ pub(super) fn jvp<A, R, T>(
     function: &'static Function,
     args: A,
     reach: impl FnOnce(&A, &mut Leaves),
-    tangents: impl FnOnce(&mut Leaves),
+    tangents: impl Fn(&mut Leaves),
     finals: impl FnOnce(&A, &mut Leaves),
     output: impl FnOnce(&A, &R, &mut Source) -> Option<T>,
 ) -> Result<(R, T), Error>

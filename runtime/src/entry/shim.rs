@@ -22,7 +22,16 @@ pub trait Callable<A, R> {
 /// A tuple of arguments.
 pub trait Arguments {
     /// Calls `f` with the address of each argument.
-    fn addresses<T>(&self, f: impl FnOnce(&[*const ()]) -> T) -> T;
+    fn addresses<T>(&self, f: impl FnOnce(&[*const ()]) -> T) -> T {
+        // SAFETY: the place is one of such a tuple.
+        unsafe { Self::places(self, f) }
+    }
+
+    /// Calls `f` with the address of each argument in a place for them all.
+    ///
+    /// # Safety
+    /// The place is one of such a tuple, with values or without.
+    unsafe fn places<T>(place: *const Self, f: impl FnOnce(&[*const ()]) -> T) -> T;
 }
 
 macro_rules! arity {
@@ -35,8 +44,10 @@ macro_rules! arity {
             }
         }
         impl<$($name),+> Arguments for ($($name,)+) {
-            fn addresses<T>(&self, f: impl FnOnce(&[*const ()]) -> T) -> T {
-                f(&[$((&raw const self.$index).cast()),+])
+            #[inline]
+            unsafe fn places<T>(place: *const Self, f: impl FnOnce(&[*const ()]) -> T) -> T {
+                // SAFETY: the caller's promise.
+                unsafe { f(&[$((&raw const (*place).$index).cast()),+]) }
             }
         }
     };

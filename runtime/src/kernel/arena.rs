@@ -60,6 +60,27 @@ impl Arena {
         }
     }
 
+    /// An empty arena without a table.
+    #[inline(always)]
+    pub(super) fn empty() -> Arena {
+        Arena {
+            next: std::ptr::null_mut(),
+            end: std::ptr::null_mut(),
+            newest: std::ptr::null_mut(),
+            objects: std::ptr::null(),
+            objects_len: 0,
+            owned: std::ptr::null_mut(),
+            globals: std::ptr::null_mut(),
+            widths: 0,
+        }
+    }
+
+    /// Says which floats there are in the memory that the call is given.
+    #[inline(always)]
+    pub(super) fn set_widths(&mut self, widths: u64) {
+        self.widths = widths;
+    }
+
     /// Keeps a value until the arena goes; gives its address.
     pub(crate) fn keep<T: 'static>(&mut self, value: T) -> *mut T {
         let mut value = Box::new(value);

@@ -4,7 +4,7 @@
 use super::Arena;
 use super::held::Held;
 use super::shadow::{Cursor, Piece, Run, Table, Walk};
-use super::{Kernel, Whole};
+use super::{Kernel, Whole, is_nested, nested};
 use crate::differentiable::{Differentiable, Leaf, LeafKind, Leaves, Source};
 use crate::entry::{Arguments, Pull, structure};
 use crate::error::Error;
@@ -24,7 +24,7 @@ struct Prepared {
 
 /// Lists the memory of a call. `list` has the addresses of the arguments; `reach` lists their leaves.
 #[inline]
-fn prepare<A, R>(list: &[*const ()], args: &A, out: *mut R, reach: impl FnOnce(&A, &mut Leaves)) -> Prepared {
+fn prepare<A, R>(list: &[*const ()], args: &A, out: *mut R, reach: impl Fn(&A, &mut Leaves)) -> Prepared {
     let mut walk = Walk::making();
     let addresses = walk.root(list.as_ptr().cast(), Layout::for_value(list));
     let values = walk.root((&raw const *args).cast(), Layout::new::<A>());
@@ -53,7 +53,7 @@ impl Prepared {
         self,
         args: &A,
         result: &R,
-        finals: impl FnOnce(&A, &mut Leaves),
+        finals: impl Fn(&A, &mut Leaves),
     ) -> (Table, Vec<Run>, Vec<Run>) {
         let mut walk = Walk::following(self.table);
         walk.start(self.out);
@@ -73,15 +73,24 @@ impl Prepared {
 pub(crate) fn value_and_grad<A, R, C>(
     kernel: &'static Kernel,
     args: A,
-    reach: impl FnOnce(&A, &mut Leaves),
+    reach: impl Fn(&A, &mut Leaves),
     shape: impl FnOnce(&A, &mut Source) -> C,
-    finals: impl FnOnce(&A, &mut Leaves),
+    finals: impl Fn(&A, &mut Leaves),
 ) -> Result<(R, C), Error>
 where
     A: Arguments,
     R: Differentiable,
     C: Differentiable<Cotangent = C>,
 {
+    if is_nested() {
+        let Some(nested) = kernel.nested else {
+            return Err(kernel.missing("grad"));
+        };
+        return match (R::NUMBER, nested.grad) {
+            (Some(kind), Some(grad)) => Ok(nested::gradient(nested, grad, kind, args, reach, shape)),
+            _ => Err(kernel.missing("grad")),
+        };
+    }
     match (R::NUMBER, kernel.grad) {
         (Some(kind), Some(grad)) => Ok(gradient(grad, kind, args, reach, shape)),
         (Some(_), None) => Err(kernel.missing("grad")),
@@ -99,7 +108,7 @@ fn gradient<A, R, C>(
     grad: Whole,
     kind: LeafKind,
     args: A,
-    reach: impl FnOnce(&A, &mut Leaves),
+    reach: impl Fn(&A, &mut Leaves),
     shape: impl FnOnce(&A, &mut Source) -> C,
 ) -> (R, C)
 where
@@ -135,9 +144,9 @@ where
 pub(crate) fn vjp<A, R, C>(
     kernel: &'static Kernel,
     args: A,
-    reach: impl FnOnce(&A, &mut Leaves),
+    reach: impl Fn(&A, &mut Leaves),
     shape: impl FnOnce(&A, &mut Source) -> C,
-    finals: impl FnOnce(&A, &mut Leaves),
+    finals: impl Fn(&A, &mut Leaves),
 ) -> Result<(R, Pull<C>), Error>
 where
     A: Arguments,
@@ -176,15 +185,21 @@ where
 pub(crate) fn jvp<A, R, T>(
     kernel: &'static Kernel,
     args: A,
-    reach: impl FnOnce(&A, &mut Leaves),
-    tangents: impl FnOnce(&mut Leaves),
-    finals: impl FnOnce(&A, &mut Leaves),
+    reach: impl Fn(&A, &mut Leaves),
+    tangents: impl Fn(&mut Leaves),
+    finals: impl Fn(&A, &mut Leaves),
     output: impl FnOnce(&A, &R, &mut Source) -> Option<T>,
 ) -> Result<(R, T), Error>
 where
     A: Arguments,
     R: Differentiable,
 {
+    if is_nested() {
+        let Some(nested) = kernel.nested else {
+            return Err(kernel.missing("jvp"));
+        };
+        return nested::jvp(nested, kernel, args, reach, tangents, finals, output);
+    }
     let Some(jvp) = kernel.jvp else {
         return Err(kernel.missing("jvp"));
     };
@@ -225,13 +240,7 @@ where
         Ok(tangent) => {
             // SAFETY: the call returned, so it wrote the result.
             let result = unsafe { out.assume_init() };
-            let name = kernel.name();
-            let none = || {
-                Error::new(format!(
-                    "`{name}::jvp`: the call gave no result, so that it has no tangent"
-                ))
-            };
-            Ok((result, tangent.ok_or_else(none)?))
+            Ok((result, tangent.ok_or_else(|| kernel.no_result())?))
         }
     }
 }

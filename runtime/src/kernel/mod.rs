@@ -21,8 +21,9 @@
 //! **Table.** A program that has kernels defines `cotangent_kernels`, an array of [`Kernel`], and
 //! `cotangent_kernels_len`, an `i64`. Derivatives that were not asked for are null. Where the request stands in a
 //! function that is differentiated itself, the pass replaces the call of `cotangent_kernel` by the address of a constant
-//! `Kernel` that it can read: the entry points load the derivative from there and call it, so that after constant folding
-//! all that is left is ordinary code, to be differentiated as such.
+//! `Kernel` that it can read, whose `nested` is the address of a constant [`nested::Functions`]: the entry points load the
+//! derivative from there and call it, so that after constant folding all that is left is ordinary code, to be
+//! differentiated as such. These derivatives take the shadows, too: `grad(args, shadows, out, out_shadow, arena)`.
 //!
 //! **Memory.** Before the call the runtime lists the memory that the arguments reach, each piece ([`shadow`]) with a
 //! zeroed shadow: the array `args` (whose shadow holds the addresses of the shadows of the values), the values, what lies
@@ -48,7 +49,8 @@
 //! ptr shadow, i64 align }`.
 //!
 //! **Lost derivatives.** Where an active value is stored to inactive memory, the code calls
-//! `cotangent_kernel_lost(message, length)`, which panics.
+//! `cotangent_kernel_lost(message, length)`, which panics; where a pointer is called whose function is not among the code that
+//! was differentiated, `cotangent_kernel_underived(function)`, which does so, too.
 //!
 //! **Rules.** A function with `#[custom_vjp]` calls `cotangent_custom_vjp(rule, args, out)`; `rule` is the address of a
 //! constant [`crate::entry::Rule`], whose last field is a [`KernelRule`]. One with `#[custom_jvp]` alone calls
@@ -66,12 +68,16 @@
 mod arena;
 mod call;
 mod held;
+mod lost;
+mod nested;
 mod rule;
 pub(crate) mod shadow;
 
 pub use arena::Arena;
 pub(crate) use call::{jvp, value_and_grad, vjp};
 pub(crate) use held::Held;
+pub use nested::Flat;
+pub(crate) use nested::{Nested, is_nested};
 pub use rule::{Addresses, KernelRule};
 
 use crate::entry::Shim;
@@ -108,6 +114,8 @@ pub struct Kernel {
     rev: Option<Reverse>,
     grad: Option<Whole>,
     jvp: Option<Whole>,
+    /// What stands instead of them where a differentiated function asks. The four are null there.
+    nested: Option<&'static nested::Functions>,
 }
 
 // SAFETY: the key is a constant of the program.
@@ -132,6 +140,7 @@ impl Kernel {
             rev,
             grad,
             jvp,
+            nested: None,
         }
     }
 
@@ -141,10 +150,19 @@ impl Kernel {
         unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(self.key, self.key_len)) }
     }
 
+    #[cold]
     fn missing(&self, what: &str) -> Error {
         let name = self.name();
         Error::new(format!(
             "`{name}` was built without its derivative for `{what}`: rebuild it with `cargo cotangent build`"
+        ))
+    }
+
+    #[cold]
+    fn no_result(&self) -> Error {
+        let name = self.name();
+        Error::new(format!(
+            "`{name}::jvp`: the call gave no result, so that it has no tangent"
         ))
     }
 }
@@ -224,16 +242,4 @@ impl Site {
     fn same(&self, other: &Site) -> bool {
         (self.description, self.instance, self.shim) == (other.description, other.instance, other.shim)
     }
-}
-
-/// Where a derivative would be lost: a value that has one is stored to memory that has no shadow.
-///
-/// # Safety
-/// The message is text.
-#[cold]
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn cotangent_kernel_lost(message: *const u8, length: usize) -> ! {
-    // SAFETY: the caller's promise.
-    let message = unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(message, length)) };
-    panic!("{message}")
 }

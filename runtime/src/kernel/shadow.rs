@@ -182,7 +182,7 @@ impl Drop for Table {
 }
 
 /// The piece of memory whose leaves are listed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Piece {
     start: *const u8,
     /// Null if the piece is inactive.

@@ -7,7 +7,7 @@
 /// Calls of small functions vanish, variables become values, loops get one shape.
 pub(crate) const BEFORE: &str = concat!(
     "always-inline,inferattrs,",
-    "function(simplifycfg,sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg),",
+    "function(lower-expect,simplifycfg,sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg),",
     "cgscc(devirt<4>(inline,function-attrs,function(",
     "sroa<modify-cfg>,early-cse<memssa>,correlated-propagation,simplifycfg,instcombine<no-verify-fixpoint>,",
     "sccp,gvn,memcpyopt,dse,adce,simplifycfg,instcombine<no-verify-fixpoint>))),",

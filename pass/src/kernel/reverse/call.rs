@@ -226,13 +226,8 @@ pub(super) fn forward<'m>(construct: Construct<'m>, i: Value<'m>, a: &mut Augmen
         copy.copy_passing(k, new, k + offset);
     }
     // The results of the old call are those of the new one. They are taken apart where the call goes on.
-    match copy.next() {
-        Some(next) => a.b.before(next),
-        None => {
-            a.replace_primal(i, new);
-            a.after(i);
-        }
-    }
+    // An invoke still has the old one behind it.
+    a.after(i);
     let primal = if called.signature.result.pointers {
         let (primal, shadow) = (a.b.extract(new, 0), a.b.extract(new, 1));
         a.set_shadow(i, shadow);

@@ -88,10 +88,35 @@ fn is_undecided<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
         return true;
     }
     // Four bytes are no pointer, and what they are added to is a `float`, if not nothing.
-    let narrow = plan.leaves(v).lanes.iter().all(|(_, k)| *k == Kinds::UNKNOWN);
-    let whole = v.ty().is_int() && (v.ty().int_width() == 64 || narrow && v.ty().int_width() == 32);
+    let all = |kind| plan.leaves(v).lanes.iter().all(|(_, k)| *k == kind);
+    let narrow = v.ty().is_int() && v.ty().int_width() == 32 && all(Kinds::UNKNOWN);
+    let several = plan.leaves(v).lanes.iter().all(|(_, k)| !k.has(Kinds::UNKNOWN));
+    let whole = narrow || words_of(v.ty()).is_some_and(|words| !words.is_vector() || several);
     let told = whole && !plan.content.may_hold_seeds(access(i).0);
     is_either(i, plan) && !told
+}
+
+/// The type as words as wide as a pointer: one, or a vector of them.
+fn words_of(ty: Type<'_>) -> Option<Type<'_>> {
+    if !ty.scalar().is_int() {
+        return None;
+    }
+    let bits = match ty.is_vector() {
+        true => u64::from(ty.scalar().int_width()) * ty.length(),
+        false => u64::from(ty.int_width()),
+    };
+    let one = ty.context().int(64);
+    match bits {
+        64 => Some(one),
+        n if n.is_multiple_of(64) => Some(one.vector((n / 64) as u32)),
+        _ => None,
+    }
+}
+
+/// Is the word no pointer, by its shadow? Of several, each.
+fn is_no_pointer<'m>(b: &Builder<'m>, shadow: Value<'m>) -> Value<'m> {
+    let words = words_of(shadow.ty()).unwrap_or(shadow.ty());
+    b.icmp(IntPredicate::LLVMIntEQ, b.bitcast(shadow, words), words.zero())
 }
 
 /// Tells a load or store that has a part in derivatives.
@@ -274,8 +299,14 @@ pub(super) fn reverse_store<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(
     if known == Target::Unknown && s.plan.active(value) {
         let float = match is_either(i, s.plan) {
             true => {
-                let own = s.shadow(value)?;
-                b.icmp(IntPredicate::LLVMIntEQ, own, own.ty().zero())
+                let floats = is_no_pointer(b, s.shadow(value)?);
+                match floats.ty().is_vector() {
+                    true => {
+                        let flags = floats.ty().context().int(floats.ty().length() as u32);
+                        b.icmp(IntPredicate::LLVMIntNE, b.bitcast(floats, flags), flags.zero())
+                    }
+                    false => floats,
+                }
             }
             false => s.engine.module().context().int(1).all_ones(),
         };
@@ -319,6 +350,7 @@ fn unless_pointer<'m>(i: Value<'m>, cotangent: Value<'m>, s: &mut Sweep<'_, 'm>)
         return Ok(cotangent);
     }
     let shadow = s.shadow(moved(i))?;
-    let float = s.b.icmp(IntPredicate::LLVMIntEQ, shadow, shadow.ty().zero());
-    Ok(only_if(s.b, float, cotangent))
+    let words = words_of(shadow.ty()).unwrap_or(shadow.ty());
+    let kept = only_if(s.b, is_no_pointer(s.b, shadow), s.b.bitcast(cotangent, words));
+    Ok(s.b.bitcast(kept, cotangent.ty()))
 }

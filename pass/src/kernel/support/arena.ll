@@ -14,6 +14,7 @@ declare void @cotangent.spare.put(ptr readonly captures(none)) #10
 declare ptr @cotangent.object(ptr, ptr)
 declare void @cotangent.lost(ptr)
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
+declare extern_weak void @cotangent_kernel_underived(ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
@@ -351,9 +352,17 @@ entry:
 
 @cotangent.line = private unnamed_addr constant [4 x i8] c"%s\0A\00"
 
-; A pointer was called whose function has no derivative.
-define void @cotangent.no.derivative(ptr %function) #5 {
+; A pointer was called whose function has no derivative. Where there is a Rust runtime, it panics.
+define void @cotangent.no.derivative(ptr %function) #11 {
 entry:
+  %rust = icmp ne ptr @cotangent_kernel_underived, null
+  br i1 %rust, label %panic, label %print
+
+panic:
+  call void @cotangent_kernel_underived(ptr %function)
+  unreachable
+
+print:
   %said = call i32 (i32, ptr, ...) @dprintf(i32 2, ptr @cotangent.says.no.derivative, ptr %function)
   call void @abort()
   unreachable
@@ -372,5 +381,6 @@ attributes #7 = { nounwind allockind("realloc") allocsize(2) "alloc-family"="cot
 !0 = !{!"branch_weights", i32 2000, i32 1}
 attributes #5 = { noinline cold noreturn nounwind }
 attributes #8 = { noinline nounwind }
+attributes #11 = { noinline cold noreturn }
 attributes #9 = { "cotangent-inactive" }
 attributes #10 = { nounwind "cotangent-inactive" }
