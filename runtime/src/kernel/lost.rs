@@ -9,7 +9,7 @@ use std::ffi::{CStr, c_void};
 /// The message is text.
 #[cold]
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn cotangent_kernel_lost(message: *const u8, length: usize) -> ! {
+pub(crate) unsafe extern "C-unwind" fn cotangent_kernel_lost(message: *const u8, length: usize) -> ! {
     // SAFETY: the caller's promise.
     let message = unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(message, length)) };
     panic!("{message}")
@@ -18,7 +18,7 @@ pub unsafe extern "C-unwind" fn cotangent_kernel_lost(message: *const u8, length
 /// Where a pointer is called whose function has no derivative: it was made outside of what was differentiated.
 #[cold]
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn cotangent_kernel_underived(function: *const c_void) -> ! {
+pub(crate) extern "C-unwind" fn cotangent_kernel_underived(function: *const c_void) -> ! {
     let name = name_of(function).unwrap_or_else(|| format!("the function at {function:p}"));
     panic!(
         "cotangent: {name}, which a differentiated function has called by a pointer, is not part of the code that was \
