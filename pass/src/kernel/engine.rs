@@ -215,12 +215,11 @@ impl<'m> Engine<'m> {
         if let Err(refusals) = made {
             // A dispatcher goes on without it; what called it in a circle must still be whole.
             for f in [self.derivatives[id].augmented, self.derivatives[id].reverse] {
-                if f.is_declaration() {
-                    let b = Builder::new(self.module.context());
-                    b.at_end(f.append_block("entry"));
-                    b.call(self.support("cotangent.no.derivative"), &[signature.function.value()]);
-                    b.unreachable();
-                }
+                f.value().delete_body(); // It may have been begun.
+                let b = Builder::new(self.module.context());
+                b.at_end(f.append_block("entry"));
+                b.call(self.support("cotangent.no.derivative"), &[signature.function.value()]);
+                b.unreachable();
                 f.set_linkage(Linkage::LLVMInternalLinkage);
             }
             self.by_signature.insert(signature, Err(refusals.clone()));

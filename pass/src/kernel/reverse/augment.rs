@@ -99,14 +99,22 @@ impl<'a, 'm> Augment<'a, 'm> {
         a.frames[0] = Some(frame);
         // The frame holds shadow memory that callees reach through pointers of their own: it is not without alias.
         function.add_param_attribute(params.len() as u32 - 1, "noalias");
-        a.enter(&params)?;
-        for block in &plan.shape.blocks {
-            if plan.shape.is_live(*block) {
-                a.block(*block)?;
+        let done = a.whole(&params);
+        if done.is_err() {
+            function.value().delete_body();
+            function.delete();
+        }
+        done.map(|()| function)
+    }
+
+    fn whole(&mut self, params: &[Value<'m>]) -> Result<(), Refusal> {
+        self.enter(params)?;
+        for block in &self.plan.shape.blocks {
+            if self.plan.shape.is_live(*block) {
+                self.block(*block)?;
             }
         }
-        a.close_phis()?;
-        Ok(function)
+        self.close_phis()
     }
 
     /// Shadows of arguments, and arguments that the reverse needs.
@@ -170,11 +178,12 @@ impl<'a, 'm> Augment<'a, 'm> {
     /// Stands after the copy of an instruction: behind an invoke, where it goes on.
     pub fn after(&self, i: Value<'m>) {
         let copy = self.primal(i);
-        let next = match copy.next() {
-            Some(next) => next,
-            None if copy.is(Opcode::LLVMInvoke) => rest(copy.normal_destination()).unwrap_or(copy),
-            None => copy,
+        // What an invoke gives is there where it goes on. (Behind one that has just been made, the old one may still stand.)
+        let next = match copy.is(Opcode::LLVMInvoke) {
+            true => rest(copy.normal_destination()),
+            false => copy.next(),
         };
+        let next = next.unwrap_or(copy);
         self.b.before(next);
     }
 
