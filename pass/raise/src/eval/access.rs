@@ -7,6 +7,10 @@ use crate::memory::{Cell, Object, Piece, Read};
 use crate::value::{Base, Ptr, Val};
 use cotangent_graph::ir::{Arg, Type, Value};
 
+/// What tells the runtime's entry points that they run within a derivative of a kernel. The evaluator is the other way to
+/// a derivative: what it runs never does.
+const IS_NESTED: &str = "cotangent_is_nested";
+
 impl Eval<'_> {
     /// The value of an operand.
     pub(crate) fn operand(&mut self, o: &Operand, locals: &[Val]) -> Flow<Val> {
@@ -68,7 +72,7 @@ impl Eval<'_> {
                 demangle(symbol)
             ));
         };
-        if !g.constant {
+        if !g.constant && &**symbol != IS_NESTED {
             if !self.loader.has_address(symbol, g.thread_local) {
                 return self.refuse(format!(
                     "it uses the static `{}` of a library that is not compiled with Cotangent; pass its value as an \
