@@ -340,12 +340,10 @@ fn parsed(x: &[f64]) -> f64 {
 case!(a_parsed_expression, parsed, ramp(3));
 
 #[differentiable]
-fn singles(x: &[f64]) -> f64 {
-    let v: Vec<f32> = x.iter().map(|v| *v as f32).collect();
-    let s: f32 = v.iter().map(|v| v * 2.0).sum();
-    s as f64 * 0.0 + x.iter().map(|v| v.mul_add(2.0, 1.0).ln()).sum::<f64>()
+fn fused(x: &[f64]) -> f64 {
+    x.iter().map(|v| v.mul_add(2.0, 1.0).ln()).sum()
 }
-case!(singles_beside_doubles, singles, ramp(5));
+case!(fused_multiplications, fused, ramp(5));
 
 #[differentiable]
 fn hashing(x: &[f64]) -> f64 {
