@@ -9,6 +9,7 @@
 use super::assemble::RULES;
 use crate::kernel::{Activity, DiffRequest, Mode};
 use crate::llvm::{Builder, Function, Linkage, Mod, Opcode, Type, Value};
+use cotangent_raise::IS_NESTED;
 
 /// The runtime's function that asks for derivatives of a kernel.
 pub(crate) const KERNEL_MARKER: &str = "cotangent_kernel";
@@ -18,8 +19,6 @@ const TABLE: &str = "cotangent_kernels";
 const LENGTH: &str = "cotangent_kernels_len";
 /// The support function that finds shadows.
 const SHADOW: &str = "cotangent.object";
-/// The runtime's variable that says whether code is differentiated.
-const IS_NESTED: &str = "cotangent_is_nested";
 /// In the mangled names of the runtime's functions, and of those of its types.
 const RUNTIME: &str = "cotangent_runtime";
 /// The support functions for the memory of a derivative within differentiated code.

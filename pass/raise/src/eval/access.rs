@@ -1,15 +1,12 @@
 //! Operands, constants, and access to memory: the evaluator's own objects and that of the caller.
 
 use super::{Eval, Flow, Stop, zero};
+use crate::IS_NESTED;
 use crate::code::{Const, Operand, Symbol, Ty};
 use crate::externs::demangle;
 use crate::memory::{Cell, Object, Piece, Read};
 use crate::value::{Base, Ptr, Val};
 use cotangent_graph::ir::{Arg, Type, Value};
-
-/// What tells the runtime's entry points that they run within a derivative of a kernel. The evaluator is the other way to
-/// a derivative: what it runs never does.
-const IS_NESTED: &str = "cotangent_is_nested";
 
 impl Eval<'_> {
     /// The value of an operand.
