@@ -207,3 +207,54 @@ fn a_run_that_fails_frees_what_it_was_given() {
     assert!(matches!(failed, Err(RunError::Kernel(e)) if e.op == "mm"));
     assert_eq!(storage.live, 0);
 }
+
+#[test]
+fn arithmetic_with_a_constant_number_gives_every_bit_that_libtorch_gives() {
+    let numbers = [
+        "0.1",
+        "0.3333333333333333",
+        "3.0",
+        "-0.0",
+        "1e300",
+        "1e-300",
+        "inf",
+        "nan",
+        "7",
+        "16777217",
+        "9007199254740993",
+    ];
+    type Native = fn(&Tensor, tch::Scalar) -> Tensor;
+    let ops: [(&str, Native); 4] = [
+        ("add", |x, s| x.g_add_scalar(s)),
+        ("sub", |x, s| x.g_sub_scalar(s)),
+        ("mul", |x, s| x.g_mul_scalar(s)),
+        ("div", |x, s| x.g_div_scalar(s)),
+    ];
+    let x = Tensor::from_slice(&[0.1, -0.0, 1e30, -3.5, f64::INFINITY, 1e-40]);
+    for (name, kind) in [("f32", Kind::Float), ("f64", Kind::Double), ("bf16", Kind::BFloat16)] {
+        for shape in [&[6i64][..], &[]] {
+            let x = if shape.is_empty() { x.get(3) } else { x.copy() }.to_kind(kind);
+            for ((op, native), number) in ops.iter().flat_map(|op| numbers.iter().map(move |n| (op, n))) {
+                let sizes = if shape.is_empty() { "" } else { "6" };
+                let graph = compile(&format!(
+                    "graph @constant(%0: {name}[{sizes}] \"x\") {{\n  %1: {name}[{sizes}] = {op}_scalar(%0, {number})\n  return %1\n}}"
+                ));
+                let scalar = match number.parse::<i64>() {
+                    Ok(i) => tch::Scalar::from(i),
+                    Err(_) => tch::Scalar::from(number.parse::<f64>().expect("a number")),
+                };
+                let (ours, theirs) = (&run(&graph, &[(&x).into()])[0], native(&x, scalar));
+                assert_eq!(ours.kind(), theirs.kind());
+                let bits = |t: &Tensor| {
+                    let t = t.reshape([-1]).to_kind(Kind::Double);
+                    let values: Vec<f64> = Vec::try_from(t).expect("numbers");
+                    values
+                        .iter()
+                        .map(|v| (v.is_nan(), if v.is_nan() { 0 } else { v.to_bits() }))
+                        .collect::<Vec<_>>()
+                };
+                assert_eq!(bits(ours), bits(&theirs), "{name} {op} {number}");
+            }
+        }
+    }
+}

@@ -12,6 +12,7 @@ pub use meta::Meta;
 pub use tape::Tape;
 
 use crate::lower::{LowerError, Lowered, Scalar, lower};
+use crate::torch::kind::to_tch;
 use crate::torch::{shim, take_error};
 use cotangent_graph::ir::Loc;
 use cotangent_graph::ops::Op;
@@ -21,7 +22,7 @@ use machine::Machine;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use tch::Tensor;
-use torch_sys::{C_scalar, C_tensor};
+use torch_sys::C_tensor;
 
 /// An input of a graph, borrowed for the call.
 #[derive(Clone, Copy)]
@@ -244,7 +245,7 @@ impl CompiledGraph {
     ) -> Result<Vec<Output>, RunError> {
         let code = self.machine.code(&self.lowered)?;
         let (slots, floats) = frame.filled();
-        let failed = how(code, slots, floats, self.scalars.0.as_ptr().cast());
+        let failed = how(code, slots, floats, self.scalars.handles.as_ptr());
         match usize::try_from(failed) {
             Ok(0) => Ok(frame.take_outputs()),
             step => {
@@ -263,36 +264,51 @@ impl CompiledGraph {
     }
 }
 
-/// C scalars, made once for a graph.
-struct Scalars(Vec<*mut C_scalar>);
+/// Constant numbers, made once for a graph.
+struct Scalars {
+    /// What the code is given: a C handle for each.
+    handles: Vec<*mut ()>,
+    numbers: Vec<Scalar>,
+}
 
-// SAFETY: the scalars are only read after they were made.
+// SAFETY: the scalars and tensors are only read after they were made.
 unsafe impl Send for Scalars {}
 // SAFETY: as above.
 unsafe impl Sync for Scalars {}
 
 impl Scalars {
-    fn new(scalars: &[Scalar]) -> Self {
-        Self(
-            scalars
-                .iter()
-                // SAFETY: these constructors have no precondition.
-                .map(|s| unsafe {
-                    match *s {
-                        Scalar::Int(i) => torch_sys::ats_int(i),
-                        Scalar::Float(x) => torch_sys::ats_float(x),
-                    }
-                })
-                .collect(),
-        )
+    fn new(numbers: &[Scalar]) -> Self {
+        // SAFETY: these constructors have no precondition.
+        let handle = |number: &Scalar| unsafe {
+            match *number {
+                Scalar::Int(i) => torch_sys::ats_int(i).cast(),
+                Scalar::Float(x) => torch_sys::ats_float(x).cast(),
+                Scalar::Tensor(x, kind) => {
+                    // A copy to another kind rounds as LibTorch's own wrapping of the number does.
+                    let mut x = tch::no_grad(|| Tensor::from(x).to_kind(to_tch(kind)));
+                    let handle = x.as_mut_ptr();
+                    std::mem::forget(x);
+                    handle.cast()
+                }
+            }
+        };
+        Self {
+            handles: numbers.iter().map(handle).collect(),
+            numbers: numbers.to_vec(),
+        }
     }
 }
 
 impl Drop for Scalars {
     fn drop(&mut self) {
-        for s in &self.0 {
-            // SAFETY: we made them and nothing else frees them.
-            unsafe { torch_sys::ats_free(*s) };
+        for (handle, number) in self.handles.iter().zip(&self.numbers) {
+            // SAFETY: we made them, as the number says, and nothing else frees them.
+            unsafe {
+                match number {
+                    Scalar::Int(_) | Scalar::Float(_) => torch_sys::ats_free(handle.cast()),
+                    Scalar::Tensor(..) => torch_sys::at_free(handle.cast()),
+                }
+            }
         }
     }
 }

@@ -151,11 +151,7 @@ impl Emitter<'_> {
             }
             _ => return None,
         };
-        let number = self.constant_scalar(constant);
-        let at = self.element("ptr", "%scalars", number);
-        let scalar = self.temp();
-        self.line(&format!("{scalar} = load ptr, ptr {at}"));
-        Some(scalar)
+        Some(self.constant_scalar(constant))
     }
 }
 

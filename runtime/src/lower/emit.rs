@@ -1,6 +1,7 @@
 //! The emitter: one step after the other, as LLVM text.
 
-use super::{Held, LowerError, Lowered, Place, SYMBOL, Scalar, held};
+use super::args::CArgs;
+use super::{Held, LowerError, Lowered, Place, SYMBOL, Scalar, held, number};
 use cotangent_graph::ir::{Arg, Type, Value};
 use cotangent_graph::ops::Results;
 use cotangent_graph::plan::{Plan, Step};
@@ -149,8 +150,15 @@ impl<'p> Emitter<'p> {
         let tape = step.results.last().filter(|r| *self.ty(**r) == Type::Tape);
         let tape = tape.map(|tape| self.open_tape(*tape, step));
         let results = &step.results[..step.results.len() - usize::from(tape.is_some())];
-        let mut args = self.c_args(step, tape.as_deref())?;
-        let symbol = format!("atg_{}", step.op.name);
+        let (op, mut args) = match number::as_tensor(step, &self.plan.slots) {
+            Some((op, x, number)) if tape.is_none() => {
+                let number = self.constant_scalar(number);
+                let list = vec![format!("ptr %v{}", x.0), format!("ptr {number}")];
+                (op, CArgs { list, scalars: vec![] })
+            }
+            _ => (step.op, self.c_args(step, tape.as_deref())?),
+        };
+        let symbol = format!("atg_{}", op.name);
         let out = match step.in_place {
             // The op gives one more handle to the tensor that it wrote to: it is freed again below.
             true => self.null_array(1),
@@ -359,10 +367,13 @@ impl<'p> Emitter<'p> {
         }
     }
 
-    /// The number of a constant LibTorch scalar.
-    pub(super) fn constant_scalar(&mut self, scalar: Scalar) -> usize {
+    /// The handle of a constant number, which is made with the graph.
+    pub(super) fn constant_scalar(&mut self, scalar: Scalar) -> String {
         self.out.scalars.push(scalar);
-        self.out.scalars.len() - 1
+        let at = self.element("ptr", "%scalars", self.out.scalars.len() - 1);
+        let handle = self.temp();
+        self.line(&format!("{handle} = load ptr, ptr {at}"));
+        handle
     }
 
     /// A fresh name.

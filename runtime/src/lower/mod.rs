@@ -7,12 +7,13 @@
 
 mod args;
 mod emit;
+mod number;
 mod scalar;
 
 #[cfg(test)]
 pub(crate) use scalar::LIBM;
 
-use cotangent_graph::ir::{Loc, Type};
+use cotangent_graph::ir::{Kind, Loc, Type};
 use cotangent_graph::ops::Op;
 use cotangent_graph::plan::Plan;
 
@@ -23,7 +24,7 @@ pub struct Lowered {
     pub function: String,
     /// The LLVM module. It is the same in every process.
     pub text: String,
-    /// Numbers that ops take as LibTorch scalars: the third argument points at one C scalar for each.
+    /// Constant numbers that ops take: the third argument points at one C handle for each.
     pub scalars: Vec<Scalar>,
     /// What each slot may hold.
     pub slots: Vec<Held>,
@@ -57,13 +58,15 @@ pub enum Place {
     Float(usize),
 }
 
-/// A constant LibTorch scalar.
+/// A constant number in a form that LibTorch takes.
 #[derive(Clone, Copy, Debug)]
 pub enum Scalar {
-    /// An integer (or flag).
+    /// A scalar with an integer (or flag).
     Int(i64),
-    /// A float.
+    /// A scalar with a float.
     Float(f64),
+    /// A tensor without dimensions, of that kind.
+    Tensor(f64, Kind),
 }
 
 /// Why a plan cannot be lowered. The earlier stages rule all of these out; none depends on the user's data.
