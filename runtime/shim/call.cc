@@ -82,6 +82,25 @@ int32_t cotangent_list_take(at::Tensor **list, at::Tensor **out, int32_t count) 
   return 1;
 }
 
+/// Where the elements of `count` tensors lie, of which the first `written` are going to be written. Zero if those of one
+/// do not lie in order in the CPU's memory.
+int32_t cotangent_dense(at::Tensor *const *tensors, void **data, int32_t written, int32_t count) {
+  try {
+    for (int32_t i = 0; i < count; i++) {
+      const at::Tensor &x = *tensors[i];
+      if (!x.defined() || !x.is_cpu() || x.layout() != at::kStrided || !x.is_contiguous() || x.is_neg() ||
+          x._is_zerotensor()) {
+        return 0;
+      }
+      data[i] = i < written ? x.mutable_data_ptr() : const_cast<void *>(x.const_data_ptr());
+    }
+    return 1;
+  } catch (...) {
+    // The kernel that runs instead says why in its own words.
+    return 0;
+  }
+}
+
 // Functions that LibTorch's C interface has outside the `atg_*` family, with the signature of that family.
 
 void cotangent_copy(at::Tensor **out, at::Tensor *self, at::Tensor *source) {

@@ -275,8 +275,9 @@ pub fn line_of(at: &str) -> &str {
 
 const LEGEND: &str = "\
 A line below is one call of LibTorch: its results with their types, the function, the work and the memory that it takes.
-\"in place\": it writes over its first operand, which nothing needs any more; \"view\": it only looks at memory that is
-there. Calls stand below the line of the source that they are part of.";
+\"in place\": it writes over its first operand, which nothing needs any more, and where that is small, a loop of the
+compiled code may do it instead; \"view\": it only looks at memory that is there. Calls stand below the line of the source
+that they are part of.";
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -40,6 +40,11 @@ impl State {
         self.root.join("failures")
     }
 
+    /// What the functions of the last run were called with.
+    pub fn calls(&self) -> PathBuf {
+        self.root.join("calls")
+    }
+
     /// The artifact for bitcode of a given hash.
     pub fn cached(&self, hash: &str) -> PathBuf {
         self.root.join("cache").join(hash)

@@ -1,6 +1,8 @@
 //! What tests and `explain` count.
 
-use cotangent_graph::ir::Graph;
+use super::function::Param;
+use cotangent_graph::ir::{Graph, Type};
+use cotangent_graph::specialize::InputInfo;
 use std::io::Write;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -43,16 +45,45 @@ pub(crate) fn region(graph: &Graph) {
     let ops = || graph.insts.iter().map(|i| i.op).filter(|op| op.is_libtorch());
     let own = ops().filter(|op| op.own.is_some()).count();
     let opaque: Vec<&str> = ops().filter(|op| op.own.is_none()).map(|op| op.name).collect();
-    report(&format!("{}\t{own}\t{}", graph.name, opaque.join(",")));
+    report(REPORT_VARIABLE, &format!("{}\t{own}\t{}", graph.name, opaque.join(",")));
 }
 
 /// Reports a call that is refused: a line with the mark `!` and the reason.
 pub(crate) fn refused(reason: &str) {
-    report(&format!("!\t{reason}"));
+    report(REPORT_VARIABLE, &format!("!\t{reason}"));
 }
 
-fn report(line: &str) {
-    let Some(file) = std::env::var_os(REPORT_VARIABLE) else {
+/// The variable that names a file in which each specialization tells what it was made for.
+const CALLS_VARIABLE: &str = "COTANGENT_CALLS";
+
+/// Tells what a specialization was made for: a line of JSON with the function's name and, for each parameter through
+/// which one tensor was read, its name, kind and sizes.
+pub(crate) fn call(function: &str, params: &[Param], inputs: &[InputInfo]) {
+    if std::env::var_os(CALLS_VARIABLE).is_none() {
+        return;
+    }
+    let tensors = |k: usize| {
+        let through = move |i: &&InputInfo| i.place.is_some_and(|p| p.argument == k);
+        inputs.iter().filter(through).filter_map(|i| i.facts.as_ref())
+    };
+    let told: Vec<String> = params
+        .iter()
+        .enumerate()
+        .filter(|(k, _)| tensors(*k).count() == 1)
+        .filter_map(|(k, p)| {
+            Some(format!(
+                "{}={}",
+                p.name,
+                Type::Tensor(Some(tensors(k).next()?.ty.clone()))
+            ))
+        })
+        .collect();
+    let line = serde_json::json!({"function": function, "inputs": told});
+    report(CALLS_VARIABLE, &line.to_string());
+}
+
+fn report(variable: &str, line: &str) {
+    let Some(file) = std::env::var_os(variable) else {
         return;
     };
     let report = std::fs::OpenOptions::new().create(true).append(true).open(file);

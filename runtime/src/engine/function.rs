@@ -378,6 +378,9 @@ impl Function {
         let varying = after.map_or(&none, |(after, _)| &after.varying);
         let special = Special::new(self.name.clone(), specialized, &self.description.params, varying, &Meta)?;
         counters::specialized();
+        if after.is_none() {
+            counters::call(&self.name, &self.description.params, &special.inputs);
+        }
         let before = after.map_or_else(Inputs::default, |(_, table)| table.clone());
         let table = special.prologue.run_on(&before, memory).ok_or_else(|| {
             let text = "internal error, please report it: a specialization does not fit the call it was made for";

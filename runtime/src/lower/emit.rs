@@ -1,6 +1,7 @@
 //! The emitter: one step after the other, as LLVM text.
 
 use super::args::CArgs;
+use super::dense::Loop;
 use super::{Held, LowerError, Lowered, Place, SYMBOL, Scalar, held, number};
 use cotangent_graph::ir::{Arg, Type, Value};
 use cotangent_graph::ops::Results;
@@ -92,9 +93,16 @@ impl<'p> Emitter<'p> {
         for (input, place) in self.plan.inputs.iter().zip(self.out.inputs.clone()) {
             self.load_input(input.value, place);
         }
-        for (at, step) in self.plan.steps.iter().enumerate() {
-            self.step(at, step)?;
-            step.release.iter().for_each(|v| self.release(*v));
+        let mut at = 0;
+        while at < self.plan.steps.len() {
+            let dense = Loop::at(self.plan, at);
+            let steps = &self.plan.steps[at..at + dense.as_ref().map_or(1, Loop::len)];
+            match dense {
+                Some(dense) => self.dense(at, steps, &dense)?,
+                None => self.step(at, &steps[0])?,
+            }
+            steps.iter().flat_map(|s| &s.release).for_each(|v| self.release(*v));
+            at += steps.len();
         }
         self.plan.release.iter().for_each(|v| self.release(*v));
         for v in &self.plan.outputs {
@@ -133,7 +141,7 @@ impl<'p> Emitter<'p> {
         }
     }
 
-    fn step(&mut self, at: usize, step: &Step) -> Result<(), LowerError> {
+    pub(super) fn step(&mut self, at: usize, step: &Step) -> Result<(), LowerError> {
         let name = step.op.name;
         _ = writeln!(self.body, "; {at}: {name}");
         match name {
@@ -380,6 +388,29 @@ impl<'p> Emitter<'p> {
     pub(super) fn temp(&mut self) -> String {
         self.next += 1;
         format!("%x{}", self.next)
+    }
+
+    /// The block that is being written.
+    pub(super) fn block(&self) -> &str {
+        &self.block
+    }
+
+    /// Begins a block; the one before has its branch.
+    pub(super) fn begin(&mut self, block: &str) {
+        _ = writeln!(self.body, "{block}:");
+        self.block = block.to_owned();
+    }
+
+    /// A line whose end is known later; gives where that goes.
+    pub(super) fn hold(&mut self, text: &str) -> usize {
+        _ = write!(self.body, "  {text}");
+        self.body.push('\n');
+        self.body.len() - 1
+    }
+
+    /// Ends a line that was held.
+    pub(super) fn fill(&mut self, at: usize, end: &str) {
+        self.body.insert_str(at, end);
     }
 
     pub(super) fn line(&mut self, text: &str) {

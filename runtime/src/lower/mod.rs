@@ -6,6 +6,7 @@
 //! of the step, from one) the caller frees what the slots hold, and nothing else. *Not here*: machine code (`jit`).
 
 mod args;
+mod dense;
 mod emit;
 mod number;
 mod scalar;

@@ -36,6 +36,7 @@ unsafe extern "C" {
     pub(crate) fn cotangent_copy(out: *mut *mut C_tensor, to: *mut C_tensor, from: *mut C_tensor);
     pub(crate) fn cotangent_get(out: *mut *mut C_tensor, x: *mut C_tensor, index: i64);
     pub(crate) fn cotangent_shallow_clone(out: *mut *mut C_tensor, x: *mut C_tensor);
+    pub(crate) fn cotangent_dense(tensors: *const *mut C_tensor, data: *mut *mut (), written: i32, count: i32) -> i32;
     pub(crate) fn cotangent_differs(x: *const C_tensor, kind: i32, shape: *const i64, rank: i32) -> i32;
     pub(crate) fn cotangent_item(x: *const C_tensor, out: *mut f64) -> i32;
     pub(crate) fn cotangent_bump_version(x: *mut C_tensor);
@@ -47,13 +48,14 @@ unsafe extern "C" {
 }
 
 /// The functions that compiled code calls besides LibTorch's, by symbol.
-pub(crate) fn symbols() -> [(&'static str, *const ()); 13] {
+pub(crate) fn symbols() -> [(&'static str, *const ()); 14] {
     [
         ("at_free", torch_sys::at_free as *const ()),
         ("ats_float", torch_sys::ats_float as *const ()),
         ("ats_int", torch_sys::ats_int as *const ()),
         ("ats_free", torch_sys::ats_free as *const ()),
         ("cotangent_bump_version", cotangent_bump_version as *const ()),
+        ("cotangent_dense", cotangent_dense as *const ()),
         ("cotangent_differs", cotangent_differs as *const ()),
         ("cotangent_item", cotangent_item as *const ()),
         ("cotangent_list_take", cotangent_list_take as *const ()),

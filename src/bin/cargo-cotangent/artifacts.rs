@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use cotangent_graph::artifact;
 use cotangent_graph::program::Program;
 use cotangent_pass::capture::{self, LinkRecord, State};
+use serde::Deserialize;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +31,22 @@ pub(crate) fn find(subject: &Subject) -> Result<Program> {
         "no function `{function}` in the last build; there are:\n  {}",
         seen.join("\n  ")
     )
+}
+
+/// What a function was last called with, if the last run called it: inputs, as `--input` takes them.
+pub(crate) fn last_call(key: &str) -> Result<Option<Vec<String>>> {
+    /// A line of the file.
+    #[derive(Deserialize)]
+    struct Call {
+        function: String,
+        inputs: Vec<String>,
+    }
+    let calls = std::fs::read_to_string(Project::find(None, None)?.state().calls()).unwrap_or_default();
+    // A run that was killed may leave half a line.
+    let calls = calls.lines().rev().filter_map(|line| serde_json::from_str(line).ok());
+    Ok(calls
+        .into_iter()
+        .find_map(|c: Call| (c.function == key).then_some(c.inputs)))
 }
 
 /// Artifacts to look in, the latest first.

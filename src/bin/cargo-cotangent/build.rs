@@ -141,6 +141,9 @@ pub(crate) fn build(task: &str, given: CargoArguments) -> Result<ExitCode> {
     let mut second = cargo_command(task);
     // The build showed its warnings already.
     second.env("CARGO_BUILD_WARNINGS", "allow");
+    // `explain` shows functions as this run is going to call them.
+    let _ = std::fs::remove_file(state.calls());
+    second.env("COTANGENT_CALLS", state.calls());
     if task == "run"
         && !["-v", "-vv", "--verbose", "-q", "--quiet"]
             .iter()

@@ -47,14 +47,28 @@ impl Description {
 
     /// The `--input` options that the function needs, as an example.
     pub(crate) fn example(&self) -> String {
-        let option = |p: &Parameter| match p.passing() {
-            Passing::Number("bool") => format!("--input {}=true", p.name),
-            Passing::Number("f64" | "f32") => format!("--input {}=1.0", p.name),
-            Passing::Number(_) => format!("--input {}=1", p.name),
-            Passing::Slice(_) => format!("--input '{}=f32[8,8] f32[8]'", p.name),
-            _ => format!("--input '{}=f32[8,8]'", p.name),
+        let option = |input: String| match input.contains('[') {
+            true => format!("--input '{input}'"),
+            false => format!("--input {input}"),
         };
-        self.params.iter().map(option).collect::<Vec<_>>().join(" ")
+        self.inputs(&[]).into_iter().map(option).collect::<Vec<_>>().join(" ")
+    }
+
+    /// One input for each parameter, as `--input` takes them: the one that is told, or a made-up one.
+    pub(crate) fn inputs(&self, told: &[String]) -> Vec<String> {
+        let input = |p: &Parameter| {
+            let own = |t: &&String| t.split_once('=').is_some_and(|(name, _)| name == p.name);
+            let value = match p.passing() {
+                Passing::Number("bool") => "true",
+                Passing::Number("f64" | "f32") => "1.0",
+                Passing::Number(_) => "1",
+                Passing::Slice(_) => "f32[8,8] f32[8]",
+                _ => "f32[8,8]",
+            };
+            let told = told.iter().find(own).cloned();
+            told.unwrap_or_else(|| format!("{}={value}", p.name))
+        };
+        self.params.iter().map(input).collect()
     }
 }
 
@@ -333,6 +347,20 @@ mod tests {
         assert_eq!(parameter("&[& tch :: Tensor]").passing(), Passing::Slice(1));
         assert_eq!(parameter("Option < & Tensor >").passing(), Passing::Option);
         assert_eq!(parameter("Vec<Tensor>").passing(), Passing::Unknown);
+    }
+
+    #[test]
+    fn what_a_run_told_takes_the_place_of_what_is_made_up() {
+        let mut description = Description {
+            file: String::new(),
+            line: 0,
+            params: vec![parameter("&Tensor"), parameter("f64")],
+            ret: String::new(),
+        };
+        description.params[0].name = "x".into();
+        assert_eq!(description.inputs(&[]), ["x=f32[8,8]", "p=1.0"]);
+        assert_eq!(description.inputs(&["x=f64[2]".into()]), ["x=f64[2]", "p=1.0"]);
+        assert_eq!(description.example(), "--input 'x=f32[8,8]' --input p=1.0");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `explain` and `emit`: what the pass made of a function.
 
 use crate::inputs::Description;
-use crate::options::{Emit, Explain};
+use crate::options::{Emit, Explain, Subject};
 use crate::{artifacts, stages};
 use anyhow::{Context, Result};
 use cotangent_graph::explain::{Explanation, line_of};
@@ -27,29 +27,82 @@ pub(crate) fn emit(options: &Emit) -> Result<ExitCode> {
 pub(crate) fn explain(options: &Explain) -> Result<ExitCode> {
     let program = artifacts::find(&options.subject)?;
     let overview = Overview::of(&program)?;
-    let details: Option<Explanation> = match options.subject.inputs.is_empty() {
-        true => None,
-        false => {
-            let mut details = stages::explained(&program, &options.subject.inputs)?;
+    let (arguments, details) = match Arguments::choose(&options.subject, &program)? {
+        Some((arguments, mut details)) => {
             add_sources(&mut details);
-            Some(details)
+            (Some(arguments), Some(details))
         }
+        None => (None, None),
     };
     if options.subject.json {
         return print(&format!(
             "{}\n",
-            serde_json::json!({"overview": overview, "details": details})
+            serde_json::json!({"overview": overview, "arguments": arguments, "details": details})
         ));
     }
-    let rest = match details {
-        Some(details) => details.to_string(),
-        None => format!(
-            "For the backward, what it saves, bytes and FLOPs, say what the arguments are:\n  cargo cotangent explain {} {}\n",
-            options.subject.function,
-            Description::of(&program)?.example()
-        ),
+    let others = format!(
+        "cargo cotangent explain {} {}",
+        options.subject.function,
+        Description::of(&program)?.example()
+    );
+    let rest = match arguments.zip(details) {
+        Some((arguments, details)) => format!("{arguments}\n  {others}\n\n{details}"),
+        None => format!("For the backward, what it saves, bytes and FLOPs, say what the arguments are:\n  {others}\n"),
     };
     print(&format!("{overview}\n{rest}"))
+}
+
+/// Arguments for which a function is explained.
+#[derive(Serialize)]
+struct Arguments {
+    /// As `--input` takes them.
+    inputs: Vec<String>,
+    from: From,
+}
+
+/// Where arguments are from.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum From {
+    CommandLine,
+    LastRun,
+    Example,
+}
+
+impl Arguments {
+    /// Those that the user gives; else those of the last run; else made-up ones, if the function takes them.
+    fn choose(subject: &Subject, program: &Program) -> Result<Option<(Self, Explanation)>> {
+        let explained = |inputs: &[String]| stages::explained(program, inputs);
+        if !subject.inputs.is_empty() {
+            let inputs = subject.inputs.clone();
+            let details = explained(&inputs)?;
+            let from = From::CommandLine;
+            return Ok(Some((Self { inputs, from }, details)));
+        }
+        let description = Description::of(program)?;
+        let run = match subject.artifact {
+            Some(_) => None,
+            None => artifacts::last_call(&program.key)?,
+        };
+        let run = run.map(|told| (description.inputs(&told), From::LastRun));
+        let example = (description.inputs(&[]), From::Example);
+        Ok(run.into_iter().chain([example]).find_map(|(inputs, from)| {
+            let details = explained(&inputs).ok()?;
+            Some((Self { inputs, from }, details))
+        }))
+    }
+}
+
+impl Display for Arguments {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.from {
+            From::CommandLine => writeln!(f, "For these arguments:")?,
+            From::LastRun => writeln!(f, "For the arguments of the last run:")?,
+            From::Example => writeln!(f, "For made-up arguments, as no run is known:")?,
+        }
+        self.inputs.iter().try_for_each(|i| writeln!(f, "  {i}"))?;
+        write!(f, "For others, say what they are:")
+    }
 }
 
 /// Adds the lines of the source that the steps point at, where the files can be read: places are told from the folder
