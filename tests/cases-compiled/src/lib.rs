@@ -9,10 +9,8 @@ mod torch;
 
 pub use run::{Way, run};
 
-use anyhow::Result;
-use cotangent_cases::{Outcome, Report, load};
+use cotangent_cases::{Case, Outcome, Report};
 use serde_json::json;
-use std::path::Path;
 
 /// What became of the cases of a folder, and which way they went.
 #[derive(Debug, Default)]
@@ -44,17 +42,11 @@ impl Summary {
     }
 }
 
-/// Runs the cases of a folder; of one tier, if one is named, and those whose name contains `only`.
-///
-/// # Errors
-/// If the folder cannot be read.
-pub fn run_folder(folder: &Path, tier: Option<&str>, only: Option<&str>) -> Result<Summary> {
+/// Runs cases.
+pub fn run_cases(cases: &[Case]) -> Summary {
     let mut summary = Summary::default();
-    for case in load(folder)? {
-        if tier.is_some_and(|t| t != case.tier) || only.is_some_and(|o| !case.id.contains(o)) {
-            continue;
-        }
-        let (way, outcome) = run(&case);
+    for case in cases {
+        let (way, outcome) = run(case);
         match way {
             Some(Way::Own) => summary.own += 1,
             Some(Way::Opaque) => {
@@ -72,5 +64,5 @@ pub fn run_folder(folder: &Path, tier: Option<&str>, only: Option<&str>) -> Resu
         };
         summary.report.add(&case.id, outcome);
     }
-    Ok(summary)
+    summary
 }

@@ -13,6 +13,7 @@ mod graph;
 mod interpret;
 mod load;
 mod report;
+mod selection;
 
 pub use case::{Case, CaseArg, Flag, Input, Layout, Stored};
 pub use compare::compare;
@@ -21,3 +22,4 @@ pub use graph::CaseGraph;
 pub use interpret::interpret;
 pub use load::load;
 pub use report::{Outcome, Report};
+pub use selection::Selection;

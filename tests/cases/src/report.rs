@@ -31,4 +31,20 @@ impl Report {
             Outcome::Refused(why) => self.refusals.push((id.to_string(), why)),
         }
     }
+
+    /// Prints the cases that did not pass, each with the reason.
+    pub fn print(&self) {
+        for (id, why) in &self.refusals {
+            println!("refused {id}: {why}");
+        }
+        for (id, why) in &self.failures {
+            println!("FAILED {id}: {why}");
+        }
+    }
+
+    /// How many passed, failed and were refused, in words.
+    pub fn counts(&self) -> String {
+        let (failed, refused) = (self.failures.len(), self.refusals.len());
+        format!("passed {}, failed {failed}, refused {refused}", self.passed)
+    }
 }

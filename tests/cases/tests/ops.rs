@@ -1,6 +1,6 @@
 //! The recorded cases that the repository keeps, through the interpreter; and the harness itself.
 
-use cotangent_cases::{Case, Outcome, excerpt, interpret, load};
+use cotangent_cases::{Case, Outcome, Selection, excerpt, interpret, load};
 use cotangent_graph::interp::Tensor;
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -121,4 +121,17 @@ fn an_excerpt_of_everything_is_the_same_folder() {
 fn a_folder_without_cases_is_refused_with_the_file_that_is_missing() {
     let e = load(Path::new("no-such-folder")).expect_err("there is no such folder");
     assert!(format!("{e:#}").contains("ops.jsonl"), "{e:#}");
+}
+
+#[test]
+fn a_selection_of_nothing_is_an_error_and_a_tier_selects_its_cases() {
+    let of = |tier: &str| Selection {
+        folder: folder(),
+        tier: Some(tier.to_owned()),
+        only: None,
+    };
+    let p0 = of("P0").cases().expect("the kept cases load");
+    assert!(p0.len() > 50 && p0.iter().all(|c| c.tier == "P0"));
+    let e = of("--tier").cases().expect_err("there is no such tier");
+    assert!(e.to_string().contains("no case in"), "{e}");
 }

@@ -130,7 +130,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Operator cases: the interpreter first, compiled code last, so that its JSON object ends the output.
+/// Operator cases: the interpreter first, compiled code last, so that its JSON object ends the output. Either fails if
+/// one of its cases does.
 fn ops(options: &Options) -> Result<()> {
     let folder = std::path::absolute(&options.from)?;
     let mut shared = vec![folder.into_os_string()];
@@ -146,12 +147,12 @@ fn ops(options: &Options) -> Result<()> {
         run.map(Into::into).collect::<Vec<std::ffi::OsString>>()
     };
     println!("interpreter:");
-    cargo(own("cotangent-cases", &["--example", "interpret", "--"]), &shared)?;
+    let interpreted = cargo(own("cotangent-cases", &["--example", "interpret", "--"]), &shared);
     println!("compiled:");
     if options.json {
         shared.push("--json".into());
     }
-    cargo(own("cotangent-cases-compiled", &["--"]), &shared)
+    cargo(own("cotangent-cases-compiled", &["--"]), &shared).and(interpreted)
 }
 
 /// Where generated crates go.
