@@ -1,6 +1,7 @@
 //! What a call calls, as far as derivatives care: by attributes where LLVM has one, by name where it has none.
 
 use super::Refusal;
+use super::analysis::allocations::{Allocation, Size, allocation};
 use super::engine::Engine;
 use super::reverse::leaves::carries;
 use crate::llvm::{Function, Value};
@@ -26,13 +27,6 @@ pub enum Callee<'m> {
     Pointer,
 }
 
-/// Bits of the attribute `allockind`.
-mod kind {
-    pub(super) const ALLOC: u64 = 1;
-    pub(super) const REALLOC: u64 = 2;
-    pub(super) const FREE: u64 = 4;
-}
-
 /// Tells what a call calls.
 ///
 /// # Errors
@@ -52,7 +46,7 @@ pub fn classify<'m>(call: Value<'m>, engine: &Engine<'m>) -> Result<Callee<'m>, 
     if let Some(intrinsic) = name.strip_prefix("llvm.") {
         return of_intrinsic(call, intrinsic);
     }
-    if let Some(allocation) = allocation(callee, &name) {
+    if let Some(allocation) = allocation(call).and_then(of_allocation) {
         return Ok(allocation);
     }
     if callee.string_attribute("cotangent-inactive").is_some() || callee.attribute("noreturn").is_some() {
@@ -165,29 +159,29 @@ fn only_looks(call: Value<'_>) -> bool {
     !carries(call.ty()).any() && !effects.arguments.writes && !effects.other.writes
 }
 
-/// Allocation functions: by attribute, and C++'s operators, which have none.
-fn allocation<'m>(f: Function<'m>, name: &str) -> Option<Callee<'m>> {
-    let bits = f.attribute("allockind").unwrap_or(0);
-    let free = bits & kind::FREE != 0 || name.starts_with("_ZdlPv") || name.starts_with("_ZdaPv") || name == "free";
-    if free {
-        return Some(Callee::Inactive);
-    }
-    let operator = name.starts_with("_Znwm") || name.starts_with("_Znam");
-    let (bytes, count) = match f.attribute("allocsize") {
-        Some(packed) => ((packed >> 32) as u32, Some(packed as u32).filter(|n| *n != u32::MAX)),
-        None if operator => (0, None),
-        None => return None,
+/// What a call of an allocation function is.
+fn of_allocation<'m>(allocation: Allocation) -> Option<Callee<'m>> {
+    let bytes = |size| match size {
+        Size::Argument(bytes) => Some((bytes, None)),
+        Size::Product(bytes, count) => Some((bytes, Some(count))),
+        Size::Unknown => None,
     };
-    if bits & kind::REALLOC != 0 {
-        let block = (0..f.params().len() as u32).find(|i| f.param_attribute(*i, "allocptr").is_some());
-        return Some(Callee::Reallocate(block.unwrap_or(0), bytes, count));
-    }
-    (bits & kind::ALLOC != 0 || operator).then_some(Callee::Allocate(bytes, count))
+    Some(match allocation {
+        Allocation::Free { .. } => Callee::Inactive,
+        Allocation::New { size, .. } => {
+            let (bytes, count) = bytes(size)?;
+            Callee::Allocate(bytes, count)
+        }
+        Allocation::Resize { old, size } => {
+            let (bytes, count) = bytes(size)?;
+            Callee::Reallocate(old, bytes, count)
+        }
+    })
 }
 
 /// Input and output, clocks, random numbers and the like of the C and C++ libraries: what they write is no function of
-/// what they read that a derivative could follow.
-fn does_output(name: &str) -> bool {
+/// what they read that a derivative could follow. They write no float and no pointer.
+pub fn does_output(name: &str) -> bool {
     const NAMES: [&str; 46] = [
         "printf",
         "fprintf",

@@ -152,20 +152,25 @@ impl<'m> Function<'m> {
 
     /// Adds an enum attribute without a value (or with value 0) to the function.
     pub fn add_attribute(self, name: &str) {
-        self.add_attribute_at(LLVMAttributeFunctionIndex, name);
+        self.add_attribute_at(LLVMAttributeFunctionIndex, name, 0);
+    }
+
+    /// Adds an enum attribute with a value.
+    pub fn add_attribute_of(self, name: &str, value: u64) {
+        self.add_attribute_at(LLVMAttributeFunctionIndex, name, value);
     }
 
     /// Adds an enum attribute without a value to a parameter.
     pub fn add_param_attribute(self, param: u32, name: &str) {
-        self.add_attribute_at(param + 1, name);
+        self.add_attribute_at(param + 1, name, 0);
     }
 
-    fn add_attribute_at(self, index: u32, name: &str) {
+    fn add_attribute_at(self, index: u32, name: &str, value: u64) {
         let context = self.module().context();
         // SAFETY: the value is a function; the name is one of LLVM's.
         unsafe {
             let kind = c::LLVMGetEnumAttributeKindForName(name.as_ptr().cast(), name.len());
-            c::LLVMAddAttributeAtIndex(self.0.0, index, c::LLVMCreateEnumAttribute(context.0, kind, 0));
+            c::LLVMAddAttributeAtIndex(self.0.0, index, c::LLVMCreateEnumAttribute(context.0, kind, value));
         }
     }
 

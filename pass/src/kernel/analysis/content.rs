@@ -120,7 +120,10 @@ impl<'a, 'm> Content<'a, 'm> {
 
     /// May shadows of floats be other than zero in the forward sweep, where the pointer leads?
     pub fn may_hold_seeds(&self, pointer: Value<'m>) -> bool {
-        !self.is_told() && self.is_open(pointer)
+        let c = &mut *self.inner.borrow_mut();
+        let slot = c.slots_of(pointer);
+        let target = c.regions.target(slot);
+        !c.told && target.is_none_or(|t| c.regions.origin(t.node).given || c.regions.origin(t.node).is_none())
     }
 
     /// Is it unknown what object a pointer leads to?

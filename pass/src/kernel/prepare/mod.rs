@@ -11,6 +11,7 @@ mod allocators;
 mod bounds;
 pub(crate) mod closure;
 mod library;
+mod operators;
 pub(crate) mod optimise;
 
 use super::DiffRequest;
@@ -97,6 +98,7 @@ impl<'c> Work<'c> {
     pub fn optimise_primals(&self) -> Result<(), String> {
         library::link(self.module())?;
         self.module().run_passes("inferattrs")?;
+        operators::mark(self.module());
         inline_wrappers(self.module());
         self.module().run_passes(optimise::BEFORE)?;
         self.module().verify()

@@ -5,19 +5,22 @@ use crate::kernel::analysis::allocations::{Allocation, allocation};
 use crate::kernel::analysis::regions::Origin;
 use crate::kernel::analysis::shape::Sort;
 use crate::kernel::analysis::span::Span;
-use crate::kernel::callee::is_silent;
+use crate::kernel::callee::{does_output, is_silent};
 use crate::llvm::{Function, Value};
 
 /// Blocks of up to this many bytes are copied cell by cell.
 const BLOCK: u64 = 256;
 
+/// What code outside knows. It has no part in derivatives, and sees no shadow.
 const OPEN: Origin = Origin {
     stack: false,
     heap: false,
     global: false,
     open: true,
-    given: true,
+    given: false,
 };
+/// What nobody knows: it may be memory of the caller's, too.
+const GIVEN: Origin = Origin { given: true, ..OPEN };
 
 impl<'m> Constraints<'_, 'm> {
     pub(super) fn call(&mut self, f: Function<'m>, i: Value<'m>) {
@@ -57,6 +60,9 @@ impl<'m> Constraints<'_, 'm> {
         }
         if name.starts_with("llvm.") {
             self.intrinsic(f, i, &name, &arguments);
+        } else if does_output(&name) {
+            // What it writes are numbers and texts.
+            self.open(i, OPEN);
         } else if !i.call_has("noreturn") {
             self.unknown(i, &arguments);
         }
@@ -115,19 +121,19 @@ impl<'m> Constraints<'_, 'm> {
                 let to = self.slots_of(*p);
                 self.copy_value(*a, to);
             } else {
-                self.open(*a);
-                self.open(*p);
+                self.open(*a, GIVEN);
+                self.open(*p, GIVEN);
             }
         }
         for a in arguments.iter().skip(params.len()) {
-            self.open(*a);
+            self.open(*a, GIVEN);
         }
         if callee.result() == call.ty() && !call.ty().is_void() {
             let (from, to) = (self.result_of(callee), self.slots_of(call));
             let shape = self.shape(call);
             self.copy_slots(&shape.leaves, from, to);
         } else if !call.ty().is_void() {
-            self.open(call);
+            self.open(call, GIVEN);
         }
     }
 
@@ -183,13 +189,13 @@ impl<'m> Constraints<'_, 'm> {
         for (k, a) in arguments.iter().enumerate() {
             let (access, kept) = call.argument_effects(k as u32);
             if (access.writes && effects.arguments.writes) || kept {
-                self.open(*a);
+                self.open(*a, OPEN);
             }
         }
         if call.ty().is_void() {
             return;
         }
-        self.open(call);
+        self.open(call, OPEN);
         let pointer = call.ty().is_pointer();
         for a in arguments.iter().filter(|a| pointer && a.ty().is_pointer()) {
             let (from, to) = (self.slots_of(*a), self.slots_of(call));
@@ -198,7 +204,7 @@ impl<'m> Constraints<'_, 'm> {
     }
 
     /// Pointers of the value point to memory that code outside knows; its integers come from there.
-    fn open(&mut self, v: Value<'m>) {
+    fn open(&mut self, v: Value<'m>, origin: Origin) {
         if v.is_undef() {
             return;
         }
@@ -207,7 +213,7 @@ impl<'m> Constraints<'_, 'm> {
         for leaf in &shape.leaves {
             match leaf.sort {
                 Sort::Pointer => {
-                    let node = self.regions.node(OPEN);
+                    let node = self.regions.node(origin);
                     self.regions.point(first + leaf.slot, node, Span::exact(0));
                 }
                 Sort::Word => {
