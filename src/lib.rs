@@ -19,6 +19,30 @@
 //! ```
 //!
 //! Build with `cargo cotangent build`. In a plain build the function itself works, and its derivatives say what to do.
+//!
+//! # What the attribute makes
+//!
+//! `#[differentiable]` leaves the function `f` as it is, and puts a module `f` beside it. `wrt(a, b)` names the parameters
+//! to differentiate for; without it they are all that can carry a derivative. Cotangents are a struct, `f::Cotangents`,
+//! with a field for each of them, of the parameter's own structure: a tensor for `&Tensor` (same shape and kind), a
+//! `Vec<f64>` for `&[f64]`, a struct of cotangents for a struct with `derive(Differentiable)`.
+//!
+//! | entry point | gives | needs |
+//! |---|---|---|
+//! | `f::value_and_grad(..)` | the result, and the cotangents for a seed of one | a result of one number |
+//! | `f::grad(..)` | the cotangents alone | a result of one number |
+//! | `f::vjp(..)` | the result, and a pullback to call with seeds, as often as one likes | |
+//! | `f::jvp(.., tangents)` | the result, and its tangent | |
+//! | `f::autograd(..)` | the result as a node of LibTorch's graph; a kernel takes tensors for its slices | |
+//! | `f::register(ns)` | makes a kernel the operator `torch.ops.ns.f` | slices and numbers |
+//!
+//! Each has a twin `try_..` that returns what goes wrong as an [`Error`]: the function's own panic or LibTorch's message, a
+//! seed of another shape, a tensor that requires grad and is not in `wrt`. The plain ones panic with it. [`register`] makes
+//! every tensor function of the program an operator.
+//!
+//! Forward and backward are compiled once for each combination of shapes, kinds and decisions that a function of tensors
+//! meets; a kernel's derivatives are compiled with the program. The time of a gradient is a small multiple of the
+//! function's, and its memory what the backward reads: `cargo cotangent explain f` tells.
 
 #![cfg(feature = "runtime")]
 
@@ -38,8 +62,8 @@ pub mod __private {
     pub use cotangent_runtime::differentiable::{Beside, BesideConstants, BesideLeaves, Leaf, Leaves, Source};
     pub use cotangent_runtime::engine::Function;
     pub use cotangent_runtime::entry::{
-        Edge, Given, Name, Part, Pull, Returned, Scalar, Tensor, attached, autograd, call_with_rule,
-        call_with_tangent_rule, caught, inactive, instance_of, jvp, kernel, op, request, rule_of, shim_of,
+        Edge, Given, Listed, Name, Part, Pull, Returned, Scalar, Tensor, Values, attached, autograd, call_with_rule,
+        call_with_tangent_rule, caught, inactive, instance_of, jvp, kernel, op, register, request, rule_of, shim_of,
         tangent_rule_of, unwrap, value_and_grad, vjp,
     };
     pub use cotangent_runtime::kernel::{Addresses, Kernel, Mode};

@@ -3,6 +3,7 @@
 //! Needs the pass: `cargo cotangent test`.
 
 use cotangent::{Differentiable, differentiable};
+use cotangent_runtime::engine::dispatch;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tch::Tensor;
 
@@ -122,6 +123,41 @@ fn a_kernel_is_a_node_of_libtorchs_graph() {
     assert!(!scaled::autograd(&w, &w, 2.0).requires_grad());
     let error = scaled::try_autograd(&w, &x, 2.0).expect_err("not asked for");
     assert!(error.to_string().contains("`weights` requires grad"), "{error}");
+}
+
+#[differentiable(wrt(x))]
+fn powers(x: f64, scale: f32, n: usize, negated: bool) -> (f64, Vec<f64>) {
+    let sign = if negated { -1.0 } else { 1.0 };
+    let all: Vec<f64> = (1..=n).map(|k| sign * f64::from(scale) * x.powi(k as i32)).collect();
+    (all.iter().sum(), all)
+}
+
+#[test]
+fn a_registered_kernel_is_an_operator_with_the_same_autograd() {
+    scaled::register("cotangent_kernels").expect("the name is free");
+    powers::register("cotangent_kernels").expect("numbers are numbers of a schema");
+    let call = |x: &Tensor, w: &Tensor, k: &Tensor| dispatch("cotangent_kernels::scaled", &[x, w, k], 1);
+    let x = Tensor::from_slice(&[1.0, 2.0]).set_requires_grad(true);
+    let (w, k) = (
+        Tensor::from_slice(&[1.0, 3.0]),
+        Tensor::from(2.0).set_requires_grad(true),
+    );
+    let y = call(&(&x * 2.0), &w, &k).expect("it runs").remove(0);
+    y.sum(tch::Kind::Double).backward();
+    assert_eq!(Vec::<f64>::try_from(&x.grad()).ok(), Some(vec![16.0, 96.0]));
+    assert_eq!(k.grad().double_value(&[]), 4.0 + 48.0);
+    let unrecorded = tch::no_grad(|| call(&x, &w, &k)).expect("it runs");
+    assert!(!unrecorded[0].requires_grad());
+    let error = call(&x, &x, &k).expect_err("not asked for").to_string();
+    assert!(error.contains("`weights` requires grad"), "{error}");
+    let error = call(&w.to_kind(tch::Kind::Float), &w, &k)
+        .expect_err("another kind")
+        .to_string();
+    assert!(error.contains("the kernel takes Double"), "{error}");
+    let error = scaled::register("cotangent_kernels")
+        .expect_err("the name is taken")
+        .to_string();
+    assert!(error.contains("cotangent_kernels::scaled"), "{error}");
 }
 
 #[cotangent::custom_jvp(tangent = half_jvp)]

@@ -25,8 +25,8 @@ impl Mode {
     }
 }
 
-/// The entry points and their `try_` twins.
-pub(crate) fn entries(signature: &Signature) -> TokenStream {
+/// The entry points and their `try_` twins, and the names of those that only some functions have.
+pub(crate) fn entries(signature: &Signature) -> (TokenStream, TokenStream) {
     let Signature { ret, turbofish, .. } = signature;
     let tangents = Ident::new("tangents", Span::mixed_site());
     let names: Vec<&Ident> = signature.params.iter().map(|param| &param.name).collect();
@@ -66,9 +66,12 @@ pub(crate) fn entries(signature: &Signature) -> TokenStream {
         params: own(),
         ret: ret.to_token_stream(),
         body: quote!(::cotangent::__private::autograd::<_, #ret>(__function #turbofish (), #args, #reach)),
+        register: None,
     });
+    let register = attached.register;
+    let names = register.as_ref().map(|_| quote!(register,)).unwrap_or_default();
     let jvp_params = own().into_iter().chain([quote!(#tangents: __Tangents)]).collect();
-    [
+    let entries: TokenStream = [
         Entry {
             name: "value_and_grad",
             doc: "The result and the cotangents for a seed of one: the result must be one number.",
@@ -112,7 +115,8 @@ pub(crate) fn entries(signature: &Signature) -> TokenStream {
     ]
     .iter()
     .map(Entry::twins)
-    .collect()
+    .collect();
+    (quote!(#entries #register), names)
 }
 
 /// An entry point.

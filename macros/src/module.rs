@@ -25,7 +25,7 @@ pub(crate) fn expand(signature: &Signature) -> TokenStream {
     let description = description(signature, "");
     let request = request(signature);
     let types = value_types(signature);
-    let entries = entries(signature);
+    let (entries, some) = entries(signature);
     let seed = signature
         .params
         .iter()
@@ -56,7 +56,7 @@ pub(crate) fn expand(signature: &Signature) -> TokenStream {
                 #entries
             }
             pub use imp::{
-                __Cotangents as Cotangents, __Pullback as Pullback, __Tangents as Tangents, #seed
+                __Cotangents as Cotangents, __Pullback as Pullback, __Tangents as Tangents, #seed #some
                 autograd, grad, jvp, try_autograd, try_grad, try_jvp, try_value_and_grad, try_vjp, value_and_grad, vjp,
             };
         }

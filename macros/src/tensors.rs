@@ -26,6 +26,8 @@ pub(crate) struct Attached {
     pub(crate) params: Vec<TokenStream>,
     pub(crate) ret: TokenStream,
     pub(crate) body: TokenStream,
+    /// The function that registers it with LibTorch, if a schema can express its parameters.
+    pub(crate) register: Option<TokenStream>,
 }
 
 /// `autograd` of a kernel; nothing for other functions.
@@ -72,6 +74,7 @@ pub(crate) fn attached(signature: &Signature, kernel: &Ident, closures: [&TokenS
     let mut generics = signature.generics.clone();
     generics.params.insert(0, parse_quote!('tensors));
     Some(Attached {
+        register: register(signature, &taken),
         generics,
         params: params.collect(),
         ret: quote!(<#ret as ::cotangent::__private::Returned>::Tensors),
@@ -85,6 +88,51 @@ pub(crate) fn attached(signature: &Signature, kernel: &Ident, closures: [&TokenS
             )
         })()),
     })
+}
+
+/// A function that makes the kernel an operator of LibTorch's. Floats that the kernel is differentiated for are tensors
+/// there, as numbers have no gradients.
+fn register(signature: &Signature, taken: &[Taken<'_>]) -> Option<TokenStream> {
+    let of = |(at, (param, taken)): (usize, (&Param, &Taken<'_>))| {
+        let (schema, value) = match taken {
+            Taken::Constant => constant(&param.ty, at)?,
+            Taken::Float(_) if !param.wrt => ("float", quote!(values.real(#at))),
+            _ => ("Tensor", quote!(&values.tensor(#at))),
+        };
+        let text = format!("{schema} {}", plain(&param.name));
+        Some((text, value))
+    };
+    let params: Vec<(String, TokenStream)> = signature
+        .params
+        .iter()
+        .zip(taken)
+        .enumerate()
+        .map(of)
+        .collect::<Option<_>>()?;
+    let (texts, values): (Vec<_>, Vec<_>) = params.into_iter().unzip();
+    let (schema, ret) = (texts.join(", "), &signature.ret);
+    Some(quote! {
+        #[doc = "Makes the kernel the operator `torch.ops.NAMESPACE.NAME` of LibTorch's, with the gradient of `autograd`: a"]
+        #[doc = "tensor for each slice, array and vector of floats and for each float that it is differentiated for; numbers"]
+        #[doc = "for the others. Fails if the name is taken. An operator stays for as long as the program runs."]
+        #[inline]
+        pub fn register(namespace: &str) -> ::core::result::Result<(), ::cotangent::Error> {
+            ::cotangent::__private::register::<#ret>(namespace, super::__NAME, #schema, |values| {
+                ::core::result::Result::Ok(::cotangent::__private::Listed::listed(try_autograd(#(#values),*)?))
+            })
+        }
+    })
+}
+
+/// A number that is not differentiated: its type in a schema, and the value.
+fn constant(ty: &Type, at: usize) -> Option<(&'static str, TokenStream)> {
+    const INTEGERS: [&str; 10] = ["i8", "i16", "i32", "i64", "isize", "u8", "u16", "u32", "u64", "usize"];
+    let Type::Path(path) = ty else { return None };
+    if path.path.is_ident("bool") {
+        return Some(("bool", quote!(values.flag(#at))));
+    }
+    let integer = INTEGERS.iter().any(|name| path.path.is_ident(name));
+    integer.then(|| ("int", quote!(values.integer::<#ty>(#at)?)))
 }
 
 fn taken(param: &Param) -> Option<Taken<'_>> {

@@ -5,6 +5,7 @@
 //! ([`crate::engine`]): each entry point asks for the kernel first. All that belongs to programs stands in [`program`]: where a
 //! differentiated function calls an entry point, the pass follows the rest, and not that.
 
+mod operator;
 mod program;
 mod pull;
 mod rule;
@@ -14,6 +15,7 @@ mod tensors;
 #[cfg(test)]
 mod tests;
 
+pub use operator::{Listed, Values, register};
 pub use program::autograd;
 pub use pull::Pull;
 pub use rule::{
