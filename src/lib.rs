@@ -25,7 +25,8 @@
 //! `#[differentiable]` leaves the function `f` as it is, and puts a module `f` beside it. `wrt(a, b)` names the parameters
 //! to differentiate for; without it they are all that can carry a derivative. Cotangents are a struct, `f::Cotangents`,
 //! with a field for each of them, of the parameter's own structure: a tensor for `&Tensor` (same shape and kind), a
-//! `Vec<f64>` for `&[f64]`, a struct of cotangents for a struct with `derive(Differentiable)`.
+//! `Vec<f64>` for `&[f64]`, a struct of cotangents for a struct with `derive(Differentiable)`, a layer for a layer of
+//! `tch::nn` (its weights and bias, that is; what else it holds means nothing there).
 //!
 //! | entry point | gives | needs |
 //! |---|---|---|

@@ -1,10 +1,12 @@
 //! Values that can carry derivatives: what their leaves are, and what their cotangents look like.
 //!
 //! A leaf is a tensor or a float. The engines know leaves by the address of their place in memory, so that the same
-//! description serves arguments, results and seeds. [`leaves`] lists them; [`containers`] are the types that hold others.
+//! description serves arguments, results and seeds. [`leaves`] lists them; [`containers`] are the types that hold others,
+//! [`layers`] those of `tch::nn`.
 
 mod beside;
 mod containers;
+mod layers;
 pub(crate) mod leaves;
 
 pub use beside::{Beside, BesideConstants, BesideLeaves};

@@ -290,7 +290,7 @@ impl Function {
                 let param = param.map_or("an argument", |p| p.name.as_str());
                 return Err(Error::new(format!(
                     "`{}`: `{param}` requires grad, but the function is not differentiated for it: add it to `wrt(..)`, \
-                     or pass it detached",
+                     or pass it detached (a layer's variables: `VarStore::freeze`)",
                     self.name
                 )));
             }

@@ -34,6 +34,8 @@ pub(super) struct Rewriter<'a> {
     pub(super) layouts: BTreeMap<Value, Layout>,
     /// Which values vary with the inputs asked for.
     pub(super) varied: BTreeSet<Value>,
+    /// Values that the graph uses more than once.
+    shared: BTreeSet<Value>,
     strides_used: bool,
     pub(super) loc: Option<Loc>,
 }
@@ -46,6 +48,7 @@ pub(super) fn rewrite(
     oracle: &dyn ShapeOracle,
 ) -> Outcome<(Effects, Vec<Guard>)> {
     let insts = std::mem::take(&mut graph.insts);
+    let shared = used_twice(&insts, &graph.outputs);
     let mut rewriter = Rewriter {
         graph,
         oracle,
@@ -56,6 +59,7 @@ pub(super) fn rewrite(
         suspects: vec![],
         layouts: BTreeMap::new(),
         varied: wrt.iter().copied().collect(),
+        shared,
         strides_used: false,
         loc: None,
     };
@@ -230,6 +234,12 @@ impl Rewriter<'_> {
                 }
                 self.join(r, of, None);
             }
+            (Relation::View(_), Some(of)) if op.name == "detach" && self.is_given_up(of) => {
+                if let Some(layout) = self.layouts.get(&of).cloned() {
+                    self.layouts.insert(r, layout);
+                }
+                self.found(r, None);
+            }
             (Relation::View(step), Some(of)) => {
                 let (from, to) = (self.graph.tensor(of).clone(), self.graph.tensor(r).clone());
                 let known = self.layouts.get(&of);
@@ -253,6 +263,13 @@ impl Rewriter<'_> {
                 }
             }
         }
+    }
+
+    /// Is the tensor one of its own, which nothing but the op at work ever sees? What `no_grad` makes is such a tensor
+    /// behind a `detach`.
+    fn is_given_up(&self, v: Value) -> bool {
+        let suspect = self.suspects.iter().any(|(a, b, _)| *a == v || *b == v);
+        self.bases.get(&v).is_some_and(|b| b.input.is_none()) && !self.shared.contains(&v) && !suspect
     }
 
     /// Do all tensors among the arguments lie in memory in order, for all that is known?
@@ -388,4 +405,20 @@ pub(super) fn tensor(arg: &Arg) -> Option<Value> {
         Arg::Value(v) => Some(*v),
         _ => None,
     }
+}
+
+/// The values that are used more than once.
+fn used_twice(insts: &[Inst], outputs: &[Value]) -> BTreeSet<Value> {
+    let (mut once, mut twice) = (BTreeSet::new(), BTreeSet::new());
+    let mut see = |v: Value| {
+        if !once.insert(v) {
+            twice.insert(v);
+        }
+    };
+    insts
+        .iter()
+        .flat_map(|i| &i.args)
+        .for_each(|a| a.for_each_value(&mut see));
+    outputs.iter().for_each(|v| see(*v));
+    twice
 }
