@@ -19,6 +19,8 @@ pub const TANGENT_RULE: &str = "cotangent-tangent-rule";
 pub const TOLD: &str = "cotangent-told";
 /// Where in the arena that stands.
 pub const WIDTHS: u64 = 56;
+/// An exception that leaves the function may be caught by a function that is differentiated. The engine's own mark.
+pub const CAUGHT: &str = "cotangent-caught";
 /// All of these whose value names another function of the module.
 pub const RULES: [&str; 3] = [FORWARD_RULE, REVERSE_RULE, TANGENT_RULE];
 

@@ -58,9 +58,26 @@ pub fn classify<'m>(call: Value<'m>, engine: &Engine<'m>) -> Result<Callee<'m>, 
     if touches_nothing(call) || only_looks(call) || does_output(&name) {
         return Ok(Callee::Inactive);
     }
+    if EXCEPTIONS.contains(&&*name) {
+        return Err(active_exception(call));
+    }
     let help =
         "its code is not part of the program that the pass sees: give it a custom derivative, or declare it inactive";
     Err(Refusal::at(call, format!("a call of `{name}`"), help))
+}
+
+/// What compiled C++ makes and finds exceptions with.
+const EXCEPTIONS: [&str; 4] = [
+    "__cxa_allocate_exception",
+    "__cxa_begin_catch",
+    "__cxa_free_exception",
+    "__cxa_get_exception_ptr",
+];
+
+/// Memory of exceptions has no shadow.
+pub fn active_exception(i: Value<'_>) -> Refusal {
+    let help = "throw what has no derivative (a text, the number of a case), and keep the values outside of it";
+    Refusal::at(i, "an exception that carries values with derivatives", help)
 }
 
 /// Functions that can return twice (`setjmp`) are beyond what a reverse can follow.
@@ -84,7 +101,7 @@ pub fn is_thread_local(call: Value<'_>) -> bool {
 }
 
 /// Intrinsics that neither write nor give anything that carries a derivative.
-const SILENT: [&str; 22] = [
+const SILENT: [&str; 23] = [
     "lifetime.start",
     "lifetime.end",
     "invariant.start",
@@ -107,6 +124,7 @@ const SILENT: [&str; 22] = [
     "var.annotation",
     "is.constant",
     "objectsize",
+    "eh.typeid.for",
 ];
 
 /// Is it the name, without `llvm.`, of an intrinsic that neither writes nor gives anything that carries a derivative?

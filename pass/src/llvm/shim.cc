@@ -47,14 +47,16 @@ struct Analyses {
 
   template <typename A> typename A::Result &get(Function &f) { return functions.getResult<A>(f); }
 
-  /// Can control that enters the block come back to the caller by a return?
+  /// Can control that enters the block come back to the caller by a return, or by an exception that somebody catches?
   bool returns(BasicBlock *from) {
     auto [found, fresh] = returning.try_emplace(from->getParent());
     auto &blocks = found->second;
     if (fresh) {
       SmallVector<BasicBlock *, 32> work;
+      bool caught = from->getParent()->hasFnAttribute("cotangent-caught");
+      auto ends = [&](Instruction *end) { return isa<ReturnInst>(end) || caught && isa<ResumeInst>(end); };
       for (BasicBlock &b : *from->getParent())
-        if (isa<ReturnInst>(b.getTerminator()) && blocks.insert(&b).second)
+        if (ends(b.getTerminator()) && blocks.insert(&b).second)
           work.push_back(&b);
       while (!work.empty())
         for (BasicBlock *before : predecessors(work.pop_back_val()))

@@ -6,10 +6,12 @@
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/Local.h"
 
 using namespace llvm;
 
@@ -96,6 +98,25 @@ LLVMBasicBlockRef ct_split_before(LLVMValueRef instruction) {
   auto *rest = old->splitBasicBlock(at);
   old->getTerminator()->eraseFromParent();
   return wrap(rest);
+}
+
+// Makes an invoke a call, which goes on where the invoke did.
+void ct_invoke_to_call(LLVMValueRef invoke) { changeToCall(cast<InvokeInst>(unwrap(invoke))); }
+
+// Lets exceptions leave the function by a block of its own, in which `resume` ends: the calls given become invokes.
+void ct_unwind_by_resume(LLVMValueRef function, const LLVMValueRef *calls, size_t count) {
+  auto &f = *cast<Function>(unwrap(function));
+  auto &context = f.getContext();
+  auto *out = BasicBlock::Create(context, "unwound", &f);
+  auto *type = StructType::get(context, {PointerType::get(context, 0), Type::getInt32Ty(context)});
+  auto *pad = LandingPadInst::Create(type, 0, "", out);
+  pad->setCleanup(true);
+  ResumeInst::Create(pad, out);
+  for (size_t i = 0; i < count; ++i) {
+    auto *call = cast<CallInst>(unwrap(calls[i]));
+    call->setTailCallKind(CallInst::TCK_None);
+    changeToInvokeAndSplitBasicBlock(call, out);
+  }
 }
 
 // Lets the merges at the start of a block name another predecessor.

@@ -17,6 +17,8 @@ unsafe extern "C" {
     fn ct_is_address_taken(function: LLVMValueRef) -> bool;
     fn ct_keep_alive(module: LLVMModuleRef, functions: *const LLVMValueRef, count: usize);
     fn ct_split_before(instruction: LLVMValueRef) -> LLVMBasicBlockRef;
+    fn ct_invoke_to_call(invoke: LLVMValueRef);
+    fn ct_unwind_by_resume(function: LLVMValueRef, calls: *const LLVMValueRef, count: usize);
     fn ct_replace_predecessor(block: LLVMBasicBlockRef, before: LLVMBasicBlockRef, after: LLVMBasicBlockRef);
     fn ct_metadata_text(value: LLVMValueRef, length: *mut usize) -> *const libc::c_char;
     fn ct_report_error(
@@ -129,6 +131,14 @@ impl<'m> Function<'m> {
         unsafe { ct_is_address_taken(self.value().0) }
     }
 
+    /// Lets exceptions leave the function by a block of its own, in which `resume` ends: the calls become invokes. The
+    /// function must have a personality.
+    pub fn unwind_by_resume(self, calls: &[Value<'m>]) {
+        let raw: Vec<_> = calls.iter().map(|v| v.0).collect();
+        // SAFETY: callers give calls of the function, passed with their number.
+        unsafe { ct_unwind_by_resume(self.value().0, raw.as_ptr(), raw.len()) }
+    }
+
     /// Copies attributes of another function, where it has them.
     pub fn copy_attributes(self, from: Function<'_>, names: &[&str]) {
         let at = llvm_sys::LLVMAttributeFunctionIndex;
@@ -216,6 +226,12 @@ impl<'m> Value<'m> {
         };
         let text = bytes.strip_suffix(b"\0").unwrap_or(bytes);
         Some(String::from_utf8_lossy(text).into_owned())
+    }
+
+    /// Makes an invoke a call, which goes on where the invoke did.
+    pub fn invoke_to_call(self) {
+        // SAFETY: callers apply it to invokes.
+        unsafe { ct_invoke_to_call(self.0) }
     }
 
     /// Ends the block before an instruction. The rest is a new block, to which nothing leads yet.

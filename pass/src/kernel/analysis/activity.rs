@@ -15,7 +15,7 @@ use super::constraints::Constraints;
 use super::content::Content;
 use super::words::Words;
 use crate::kernel::request::Activity as Asked;
-use crate::llvm::{Function, Mod, Opcode, Value};
+use crate::llvm::{Function, Mod, Opcode, Type, Value};
 use flows::Flows;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -44,7 +44,8 @@ pub struct Activity<'m> {
     globals: Vec<Value<'m>>,
     /// Functions that have a part in derivatives, themselves or by what they call.
     taking_part: HashSet<Function<'m>>,
-    indirect: bool,
+    /// Types of those of them that may be called by a pointer.
+    indirect: HashSet<Type<'m>>,
 }
 
 impl<'m> Activity<'m> {
@@ -106,7 +107,7 @@ impl<'m> Activity<'m> {
     fn spread(&mut self, module: Mod<'m>) {
         let bodies: Vec<_> = module.functions().filter(|f| !f.is_declaration()).collect();
         let mut callers: HashMap<Function<'m>, Vec<Function<'m>>> = HashMap::new();
-        let mut indirect = vec![];
+        let mut indirect: HashMap<Type<'m>, Vec<Function<'m>>> = HashMap::new();
         let mut work = vec![];
         for f in &bodies {
             let mut own = f.params().into_iter().any(|p| self.has_part(p));
@@ -115,7 +116,7 @@ impl<'m> Activity<'m> {
                 if i.is_call() {
                     match i.callee() {
                         Some(callee) => callers.entry(callee).or_default().push(*f),
-                        None => indirect.push(*f),
+                        None => indirect.entry(i.called_type()).or_default().push(*f),
                     }
                 }
             }
@@ -126,8 +127,8 @@ impl<'m> Activity<'m> {
         while let Some(f) = work.pop() {
             if self.taking_part.insert(f) {
                 work.extend(callers.remove(&f).unwrap_or_default());
-                if f.is_address_taken() && !std::mem::replace(&mut self.indirect, true) {
-                    work.append(&mut indirect);
+                if f.is_address_taken() && self.indirect.insert(f.ty()) {
+                    work.extend(indirect.remove(&f.ty()).unwrap_or_default());
                 }
             }
         }
@@ -168,7 +169,7 @@ impl<'m> Activity<'m> {
             Some(f) if f.is_declaration() => false,
             Some(f) => self.taking_part.contains(&f),
             None if call.is_inline_assembly() => false,
-            None => self.indirect,
+            None => self.indirect.contains(&call.called_type()),
         };
         !callee && !self.has_part(call) && !call.arguments().iter().any(|a| self.has_part(*a))
     }

@@ -4,6 +4,7 @@
 use super::bits;
 use super::{Given, Signature, can_carry, has_pointers};
 use crate::kernel::globals::Globals;
+use crate::kernel::reverse::caught::ways_out;
 use crate::kernel::rules::rule_of;
 use crate::llvm::{Block, Function, Opcode, Value};
 use std::collections::HashSet;
@@ -27,9 +28,8 @@ pub(super) fn live_blocks<'m>(f: Function<'m>) -> Vec<Block<'m>> {
             }
         }
     }
-    let returns = |b: &Block<'m>| b.terminator().is_some_and(|t| t.is(Opcode::LLVMRet));
     let mut live = HashSet::new();
-    let mut open: Vec<_> = order.iter().copied().filter(returns).collect();
+    let mut open: Vec<_> = order.iter().copied().filter(ways_out(f)).collect();
     while let Some(block) = open.pop() {
         if live.insert(block) {
             open.extend(block.predecessors().into_iter().filter(|p| seen.contains(p)));

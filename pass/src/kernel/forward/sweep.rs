@@ -137,7 +137,9 @@ impl<'m> Sweep<'_, '_, 'm> {
             return arithmetic::tangent(self, i).map_err(|r| vec![r]);
         }
         let kind = classify(i, self.forward.engine);
-        if kind.is_err() && (self.signature.frozen || self.forward.engine.activity().is_inactive_call(i)) {
+        if matches!(kind, Err(_) | Ok(Callee::Pointer))
+            && (kind.is_err() && self.signature.frozen || self.forward.engine.activity().is_inactive_call(i))
+        {
             // What nobody knows is constant where everything is, and harmless where it meets nothing active.
             self.inactive(i);
             return Ok(());

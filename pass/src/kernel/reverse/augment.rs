@@ -60,9 +60,10 @@ pub(super) fn element<'m>(
     b.gep_inbounds(byte, array, &[b.mul_nuw(index, word.int(size))])
 }
 
-/// The first instruction of a block that is no `phi`: every block has a terminator.
+/// The first instruction of a block that is no `phi` and no landing pad: every block has a terminator.
 fn rest<'m>(block: Block<'m>) -> Option<Value<'m>> {
-    block.instructions().find(|i| !i.is(Opcode::LLVMPHI))
+    let begins = |i: &Value<'m>| i.is(Opcode::LLVMPHI) || i.is(Opcode::LLVMLandingPad);
+    block.instructions().find(|i| !begins(i))
 }
 
 impl<'a, 'm> Augment<'a, 'm> {
@@ -166,6 +167,11 @@ impl<'a, 'm> Augment<'a, 'm> {
                 self.b.before(self.primal(i));
                 self.record_exit(block);
                 self.leave(i)?;
+                continue;
+            }
+            if i.is(Opcode::LLVMResume) {
+                self.b.before(self.primal(i));
+                self.record_exit(block);
                 continue;
             }
             self.after(i);

@@ -7,6 +7,7 @@ use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
 use super::{alloc, arithmetic, call, copy, custom, memory, moves, words};
 use crate::kernel::Refusal;
+use crate::kernel::callee::active_exception;
 use crate::kernel::engine::Engine;
 use crate::kernel::rules::{Applied, Class, rule_of};
 use crate::llvm::{Function, Opcode, Value};
@@ -107,6 +108,28 @@ impl<'m> Construct<'m> {
             LLVMAlloca => Self::Passive,
             LLVMLoad | LLVMStore => return memory::classify(i, plan),
             LLVMRet => Self::Return,
+            LLVMLandingPad if plan.needs_shadow(i) => return Err(vec![active_exception(i)]),
+            LLVMLandingPad if !is_cpp(plan.function) => {
+                let help = "let the panic leave the differentiated function, or catch it around the call";
+                return Err(vec![Refusal::at(
+                    i,
+                    "a caught panic that comes back to normal flow",
+                    help,
+                )]);
+            }
+            LLVMLandingPad | LLVMResume => Self::Passive,
+            LLVMInvoke if plan.shape.is_live(i.unwind_destination()) => {
+                let construct = call::classify(i, plan, engine)?;
+                // What the others keep for the reverse is there only if they come back.
+                if !matches!(
+                    construct,
+                    Self::Passive | Self::Arithmetic(_) | Self::Call(_) | Self::Indirect(_)
+                ) {
+                    let help = "catch exceptions of other calls, or let the exception leave the function";
+                    return Err(vec![Refusal::at(i, "a call of which an exception is caught", help)]);
+                }
+                return Ok(construct);
+            }
             LLVMCall | LLVMInvoke => return call::classify(i, plan, engine),
             LLVMAtomicRMW | LLVMAtomicCmpXchg if plan.carries(i.operand(1)).any() => {
                 let help = "move the atomic operation out of the differentiated function";
@@ -206,6 +229,11 @@ impl<'m> Construct<'m> {
             Self::Return => s.start_from(i),
         }
     }
+}
+
+/// Are its exceptions those of C++? Panics carry their payload by ways of their own.
+fn is_cpp(f: Function<'_>) -> bool {
+    f.personality().is_some_and(|p| p.name() == "__gxx_personality_v0")
 }
 
 /// Is it arithmetic whose rule says that it has no derivative?

@@ -98,7 +98,7 @@ impl<'m> Plan<'m> {
     /// All constructs that have no derivative.
     pub fn new(engine: &mut Engine<'m>, signature: Signature<'m>) -> Result<Self, Vec<Refusal>> {
         let function = signature.function;
-        let shape = Shape::new(function, engine.analyses(), |header| engine.counted(header)).map_err(|r| vec![r])?;
+        let shape = Shape::new(function, engine.analyses(), |header| engine.counted(header));
         let frames = Frames::new(shape.regions.len());
         let mut plan = Self {
             module: engine.module(),

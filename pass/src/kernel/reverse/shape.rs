@@ -1,11 +1,11 @@
 //! The shape of a function: which blocks can lead to a return, and the regions that frames belong to.
 //!
 //! Region 0 is the function, every natural loop is a region. Blocks from which no `return` is reached (panics, clean-up
-//! of unwinding) have no reverse.
+//! of unwinding) have no reverse; where an exception is caught by a caller (`caught.rs`), leaving by it counts as a return.
 
+use super::caught::ways_out;
 use super::counted::Counted;
-use crate::kernel::Refusal;
-use crate::llvm::{Analyses, Block, CycleRef, Function, Opcode, Value};
+use crate::llvm::{Analyses, Block, CycleRef, Function, Value};
 use std::collections::{HashMap, HashSet};
 
 /// The function itself, or a loop of it.
@@ -26,7 +26,7 @@ pub struct Shape<'m> {
     pub blocks: Vec<Block<'m>>,
     /// Regions; an outer one comes before those in it.
     pub regions: Vec<Region<'m>>,
-    /// Blocks that end in a return.
+    /// Blocks that end in a return, or in `resume`, if somebody catches what is thrown.
     pub returns: Vec<Block<'m>>,
     live: HashSet<Block<'m>>,
     region_of: HashMap<Block<'m>, usize>,
@@ -58,32 +58,16 @@ fn reverse_postorder<'m>(f: Function<'m>) -> Vec<Block<'m>> {
 
 impl<'m> Shape<'m> {
     /// Reads a function.
-    ///
-    /// # Errors
-    /// If control that was caught by a handler comes back.
-    pub fn new(
-        f: Function<'m>,
-        analyses: &Analyses<'m>,
-        counter: impl Fn(Block<'m>) -> Option<Counted<'m>>,
-    ) -> Result<Self, Refusal> {
+    pub fn new(f: Function<'m>, analyses: &Analyses<'m>, counter: impl Fn(Block<'m>) -> Option<Counted<'m>>) -> Self {
         let blocks = reverse_postorder(f);
         let reachable: HashSet<_> = blocks.iter().copied().collect();
-        let ends = |b: &Block<'m>| b.terminator().is_some_and(|t| t.is(Opcode::LLVMRet));
-        let returns: Vec<_> = blocks.iter().copied().filter(ends).collect();
+        let returns: Vec<_> = blocks.iter().copied().filter(ways_out(f)).collect();
         let mut live = HashSet::new();
         let mut stack = returns.clone();
         let mut predecessors: HashMap<Block<'m>, Vec<Block<'m>>> = HashMap::new();
         while let Some(block) = stack.pop() {
             if !live.insert(block) {
                 continue;
-            }
-            if let Some(pad) = block.instructions().find(|i| i.is(Opcode::LLVMLandingPad)) {
-                let help = "let the panic or exception leave the differentiated function, or catch it around the call";
-                return Err(Refusal::at(
-                    pad,
-                    "a caught panic or exception that comes back to normal flow",
-                    help,
-                ));
             }
             let mut from: Vec<Block<'m>> = vec![];
             for p in block.predecessors() {
@@ -115,7 +99,7 @@ impl<'m> Shape<'m> {
             };
             shape.region_of.insert(block, region);
         }
-        Ok(shape)
+        shape
     }
 
     fn region_of_cycle(

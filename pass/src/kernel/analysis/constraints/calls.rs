@@ -63,7 +63,9 @@ impl<'m> Constraints<'_, 'm> {
         } else if does_output(&name) {
             // What it writes are numbers and texts.
             self.open(i, OPEN);
-        } else if !i.call_has("noreturn") {
+        } else if i.call_has("noreturn") {
+            self.thrown(&arguments);
+        } else {
             self.unknown(i, &arguments);
         }
     }
@@ -201,6 +203,23 @@ impl<'m> Constraints<'_, 'm> {
             let (from, to) = (self.slots_of(*a), self.slots_of(call));
             self.regions.flow(from, to, Span::strided(0, 1));
         }
+    }
+
+    /// A call that only an exception leaves: what it is given may be part of it.
+    fn thrown(&mut self, arguments: &[Value<'m>]) {
+        let Some(thrown) = self.thrown else { return };
+        for a in arguments.iter().filter(|a| a.ty().is_pointer()) {
+            let from = self.slots_of(*a);
+            self.regions.flow(from, thrown, Span::strided(0, 1));
+        }
+    }
+
+    /// What a landing pad gives leads to what was thrown, here or outside.
+    pub(super) fn caught(&mut self, pad: Value<'m>) {
+        let Some(thrown) = self.thrown else { return };
+        self.open(pad, OPEN);
+        let to = self.slots_of(pad);
+        self.regions.flow(thrown, to, Span::strided(0, 1));
     }
 
     /// Pointers of the value point to memory that code outside knows; its integers come from there.

@@ -13,6 +13,7 @@ use super::regions::{Origin, Regions};
 use super::shape::{Leaf, Shape, Shapes, Sort, part_kind};
 use super::span::Span;
 use crate::kernel::attributes::TOLD;
+use crate::kernel::reverse::caught;
 use crate::llvm::{Analyses, Function, Mod, Opcode, Type, Value};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -63,6 +64,8 @@ pub(crate) struct Constraints<'a, 'm> {
     pub(crate) bytes: Vec<(u32, Value<'m>)>,
     /// Does run time tell what memory from outside holds ([`TOLD`])?
     pub(crate) told: bool,
+    /// Where what is thrown leads, if anything is caught.
+    pub(crate) thrown: Option<u32>,
     /// Lanes whose sign may be changed, cleared or set on the way to another lane.
     pub(crate) signs: Vec<(u32, Value<'m>)>,
 }
@@ -85,8 +88,12 @@ impl<'a, 'm> Constraints<'a, 'm> {
             bytes: vec![],
             sinks: vec![],
             signs: vec![],
+            thrown: None,
             told: !roots.is_empty() && roots.iter().all(|f| f.string_attribute(TOLD).is_some()),
         };
+        if caught::is_any(module) {
+            c.thrown = Some(c.allot(1));
+        }
         for g in module.globals() {
             c.global(g);
         }
@@ -264,6 +271,7 @@ impl<'a, 'm> Constraints<'a, 'm> {
                 }
             }
             LLVMCall | LLVMInvoke => self.call(f, i),
+            LLVMLandingPad => self.caught(i),
             _ => self.integer(i),
         }
     }
