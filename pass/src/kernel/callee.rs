@@ -52,6 +52,14 @@ pub fn classify<'m>(call: Value<'m>, engine: &Engine<'m>) -> Result<Callee<'m>, 
     if callee.string_attribute("cotangent-inactive").is_some() || callee.attribute("noreturn").is_some() {
         return Ok(Callee::Inactive);
     }
+    if !callee.is_declaration() && callee.ty().is_variadic() {
+        let help = "pass the values as an array, or by parameters of their own";
+        return Err(Refusal::at(
+            call,
+            format!("a call of `{name}`, which has variable arguments"),
+            help,
+        ));
+    }
     if !callee.is_declaration() {
         return Ok(Callee::Defined(engine.body(callee)));
     }

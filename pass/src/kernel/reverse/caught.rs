@@ -18,7 +18,7 @@ pub fn prepare(module: Mod<'_>) {
     let bodies: Vec<_> = module.functions().filter(|f| !f.is_declaration()).collect();
     let mut work = vec![];
     for f in &bodies {
-        if handlers(*f).is_empty() {
+        if !is_cpp(*f) || handlers(*f).is_empty() {
             continue;
         }
         let invokes = calls(*f).filter(|i| i.is(Opcode::LLVMInvoke));
@@ -53,11 +53,14 @@ pub fn ways_out<'m>(f: Function<'m>) -> impl Fn(&Block<'m>) -> bool {
     move |b| b.terminator().is_some_and(is_way_out)
 }
 
+/// Are the function's exceptions those of C++? Panics carry their payload by ways of their own, and are not followed.
+pub fn is_cpp(f: Function<'_>) -> bool {
+    f.personality().is_some_and(|p| p.name() == "__gxx_personality_v0")
+}
+
 /// Does any function of the module catch exceptions?
 pub fn is_any(module: Mod<'_>) -> bool {
-    module
-        .functions()
-        .any(|f| f.personality().is_some() && !handlers(f).is_empty())
+    module.functions().any(|f| is_cpp(f) && !handlers(f).is_empty())
 }
 
 /// Landing pads from which the function comes back to its caller by a return.

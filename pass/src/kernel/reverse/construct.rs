@@ -5,7 +5,7 @@ use super::augment::Augment;
 use super::leaves::Carries;
 use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
-use super::{alloc, arithmetic, call, copy, custom, memory, moves, words};
+use super::{alloc, arithmetic, call, caught, copy, custom, memory, moves, words};
 use crate::kernel::Refusal;
 use crate::kernel::callee::active_exception;
 use crate::kernel::engine::Engine;
@@ -109,7 +109,7 @@ impl<'m> Construct<'m> {
             LLVMLoad | LLVMStore => return memory::classify(i, plan),
             LLVMRet => Self::Return,
             LLVMLandingPad if plan.needs_shadow(i) => return Err(vec![active_exception(i)]),
-            LLVMLandingPad if !is_cpp(plan.function) => {
+            LLVMLandingPad if !caught::is_cpp(plan.function) => {
                 let help = "let the panic leave the differentiated function, or catch it around the call";
                 return Err(vec![Refusal::at(
                     i,
@@ -131,7 +131,7 @@ impl<'m> Construct<'m> {
                 return Ok(construct);
             }
             LLVMCall | LLVMInvoke => return call::classify(i, plan, engine),
-            LLVMAtomicRMW | LLVMAtomicCmpXchg if plan.carries(i.operand(1)).any() => {
+            LLVMAtomicRMW | LLVMAtomicCmpXchg if plan.carries(i.operand(1)).or(plan.carries(i)).any() => {
                 let help = "move the atomic operation out of the differentiated function";
                 return Err(vec![Refusal::at(i, "an atomic operation on floats or pointers", help)]);
             }
@@ -229,11 +229,6 @@ impl<'m> Construct<'m> {
             Self::Return => s.start_from(i),
         }
     }
-}
-
-/// Are its exceptions those of C++? Panics carry their payload by ways of their own.
-fn is_cpp(f: Function<'_>) -> bool {
-    f.personality().is_some_and(|p| p.name() == "__gxx_personality_v0")
 }
 
 /// Is it arithmetic whose rule says that it has no derivative?

@@ -31,6 +31,8 @@ pub(super) struct Flows<'m> {
     /// What stores and copies write.
     pub(super) writes: Vec<(Value<'m>, Vec<u32>)>,
     taken: HashMap<Type<'m>, Vec<Function<'m>>>,
+    /// What stands for the variable arguments of a function.
+    variable: HashMap<Function<'m>, u32>,
 }
 
 impl<'m> Flows<'m> {
@@ -48,6 +50,7 @@ impl<'m> Flows<'m> {
             accesses: vec![],
             writes: vec![],
             taken: HashMap::new(),
+            variable: HashMap::new(),
         };
         let bodies: Vec<_> = module.functions().filter(|f| !f.is_declaration()).collect();
         for pointer in module.functions().filter(|f| f.is_address_taken()) {
@@ -290,7 +293,7 @@ impl<'m> Flows<'m> {
                 return self.unknown(i, &arguments, c, words);
             }
             for f in taken {
-                self.bind(i, &arguments, f);
+                self.bind(i, &arguments, f, c);
             }
             return;
         };
@@ -315,9 +318,12 @@ impl<'m> Flows<'m> {
             None => {}
         }
         if !callee.is_declaration() {
-            return self.bind(i, &arguments, callee);
+            return self.bind(i, &arguments, callee, c);
         }
         let name = callee.name();
+        if name.starts_with("llvm.va_start") {
+            return self.variable(arguments[0], i.block().parent(), c);
+        }
         let is = |names: &[&str]| names.iter().any(|n| name.starts_with(n));
         if is(&["llvm.memcpy", "llvm.memmove", "memcpy", "memmove"]) {
             return self.block(i, &arguments[..2], c);
@@ -387,13 +393,36 @@ impl<'m> Flows<'m> {
         self.writes.push((i, memory));
     }
 
-    fn bind(&mut self, call: Value<'m>, arguments: &[Value<'m>], callee: Function<'m>) {
+    fn bind(&mut self, call: Value<'m>, arguments: &[Value<'m>], callee: Function<'m>, c: &mut Constraints<'_, 'm>) {
+        for a in arguments.iter().skip(callee.params().len()) {
+            self.variable(*a, callee, c);
+        }
         for (a, p) in arguments.iter().zip(callee.params()) {
             self.both(*a, p);
         }
         let (from, to) = (self.result(callee), self.number(call));
         self.edges.push((from, to));
         self.pointers.push((from, to));
+    }
+
+    /// A value that a function takes, or gives on, as a variable argument, or where it finds them: all of these depend on
+    /// each other.
+    fn variable(&mut self, v: Value<'m>, f: Function<'m>, c: &mut Constraints<'_, 'm>) {
+        let hub = match self.variable.get(&f) {
+            Some(hub) => *hub,
+            None => {
+                let hub = self.fresh();
+                self.variable.insert(f, hub);
+                hub
+            }
+        };
+        let n = self.number(v);
+        let memory = self.reached(c, v);
+        self.edges.push((n, hub));
+        self.accesses.push((vec![hub], n));
+        for m in memory {
+            self.edges.extend([(m, hub), (hub, m)]);
+        }
     }
 
     /// The number that stands for a function's result: that of its address, which is a constant.
