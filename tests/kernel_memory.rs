@@ -27,19 +27,19 @@ fn grown(x: &[f64], rounds: usize) -> f64 {
 
 struct Tree {
     value: f64,
-    children: Vec<Box<Tree>>,
+    children: [Option<Box<Tree>>; 2],
 }
 
 fn tree(x: &[f64], depth: usize) -> Tree {
-    let children = if depth == 0 { 0 } else { 2 };
+    let child = |more: usize| (more > 0).then(|| Box::new(tree(x, depth - 1)));
     Tree {
         value: x[depth % x.len()],
-        children: (0..children).map(|_| Box::new(tree(x, depth - 1))).collect(),
+        children: [child(depth), child(depth)],
     }
 }
 
 fn product(tree: &Tree) -> f64 {
-    tree.children.iter().map(|c| product(c)).sum::<f64>() * tree.value + tree.value
+    tree.children.iter().flatten().map(|c| product(c)).sum::<f64>() * tree.value + tree.value
 }
 
 /// Recursion over boxes.

@@ -1,9 +1,11 @@
 //! From the bitcode of a link to what becomes of its requests: programs over tensors, and derivatives of kernels.
 
 use crate::capture::Bitcode;
+use crate::kernel::Tape;
 use crate::llvm::{Context, Locations, Module};
 use crate::weave::{self, Assembly, KERNEL_MARKER, Kernel};
 use cotangent_graph::ir::{Arg, Loc};
+use cotangent_graph::kernel::KernelNote;
 use cotangent_graph::program::{Artifact, Named, Program, Refusal, Tree};
 use cotangent_graph::specialize::check;
 use cotangent_raise::archive::Archive;
@@ -60,7 +62,9 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
     }
     let markers = requests_of(&library, KERNEL_MARKER)?;
     let has_kernels = !markers.is_empty();
+    let mut descriptions: HashMap<String, String> = HashMap::new();
     for (thunk, request) in markers {
+        descriptions.insert(request.key.clone(), request.description.clone());
         let (Some(shim), Some(mode)) = (assembly.add(&request.shim)?, request.mode) else {
             continue;
         };
@@ -80,6 +84,12 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
     }
     let woven = weave::weave(assembly, &kernels)?;
     raised.native = woven.object;
+    let note = |(key, tapes): (String, Vec<Tape>)| KernelNote {
+        description: descriptions.remove(&key).unwrap_or_default(),
+        key,
+        tapes,
+    };
+    raised.artifact.kernels = woven.tapes.into_iter().map(note).collect();
     let programs = &mut raised.artifact.programs;
     for (request, is_kernel) in &requests {
         let asked = kernels.iter().any(|k| k.key == request.key);

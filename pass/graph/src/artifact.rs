@@ -9,7 +9,7 @@ use crate::program::Artifact;
 /// First bytes of an artifact.
 const MARK: [u8; 8] = *b"cotangnt";
 /// Number of the format; raised with every change of what the payload means.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// Version of the crate that defines the payload.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Mark, format, checksum, length.
@@ -134,6 +134,7 @@ fn word<const N: usize>(bytes: &[u8]) -> [u8; N] {
 mod tests {
     use super::*;
     use crate::ir::{Arg, Graph, Type};
+    use crate::kernel::KernelNote;
     use crate::ops::Op;
     use crate::program::{Image, Leaf, Named, Program, Tree};
 
@@ -160,6 +161,11 @@ mod tests {
             programs: vec![program],
             code: vec![1, 2, 3],
             symbols: vec![Named::constant("4!rule")],
+            kernels: vec![KernelNote {
+                key: "a::k".into(),
+                description: "{}".into(),
+                tapes: vec![],
+            }],
         }
     }
 

@@ -13,6 +13,7 @@ pub mod extract;
 pub mod functionalize;
 pub mod interp;
 pub mod ir;
+pub mod kernel;
 pub mod ops;
 pub mod partition;
 pub mod plan;

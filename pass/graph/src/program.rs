@@ -6,6 +6,7 @@
 //! leaf: one straight-line graph and the [`Image`] of what the function leaves in memory.
 
 use crate::ir::{Arg, Graph, Loc, Value};
+use crate::kernel::KernelNote;
 use serde::{Deserialize, Serialize};
 
 /// What one build embeds.
@@ -17,6 +18,8 @@ pub struct Artifact {
     pub code: Vec<u8>,
     /// Symbols of the program whose addresses the run needs, in the order of the table that the build links in.
     pub symbols: Vec<Named>,
+    /// Its kernels, for people to read.
+    pub kernels: Vec<KernelNote>,
 }
 
 /// A symbol whose address the run needs.

@@ -27,6 +27,8 @@ mod torch;
 pub mod trace;
 pub mod value;
 
+pub use eval::is_user;
+
 /// The runtime's variable that tells its entry points whether they run within a derivative of a kernel. The evaluator is the
 /// other way to a derivative: in what it runs, the variable is a constant, and says no.
 pub const IS_NESTED: &str = "cotangent_is_nested";

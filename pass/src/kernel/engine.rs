@@ -13,7 +13,7 @@ use super::reverse::plan::Plan;
 use super::reverse::shape;
 use super::reverse::sweep::Sweep;
 use super::rules::{add_bodies, known_body};
-use super::{DiffRequest, Refusal, Tape};
+use super::{DiffRequest, Refusal, Tape, tape_of};
 use crate::llvm::{Analyses, Block, Builder, Function, Linkage, Mod, Opcode, Scope, Type, Value};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -257,7 +257,7 @@ impl<'m> Engine<'m> {
     fn make(&mut self, id: usize, signature: Signature<'m>) -> Result<(), Vec<Refusal>> {
         let plan = Plan::new(self, signature)?;
         let size = plan.frames.size(0);
-        self.tapes.push(Tape::of(&plan));
+        self.tapes.push(tape_of(&plan));
         self.derivatives[id].frame_size = Some(size);
         self.derivatives[id]
             .size_global

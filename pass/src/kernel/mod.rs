@@ -25,4 +25,5 @@ mod tape;
 pub use planner::{differentiate, differentiate_with_tapes};
 pub use refusal::Refusal;
 pub use request::{Activity, DiffRequest, Mode};
+pub(crate) use tape::tape_of;
 pub use tape::{Loop, Tape};

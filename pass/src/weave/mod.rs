@@ -18,7 +18,7 @@ mod entries;
 use crate::capture::exported;
 use crate::kernel::attributes::TOLD;
 use crate::kernel::prepare::{INHERITED, UNNAMED, closure, inline_wrappers, optimise};
-use crate::kernel::{self, Refusal};
+use crate::kernel::{self, Refusal, Tape};
 use crate::llvm::{Function, Linkage, Mod, OwnedMod, Value, demangle};
 pub(crate) use assemble::Assembly;
 use assemble::{LOCAL, globals, is_defined, join, local_module};
@@ -30,6 +30,8 @@ use std::collections::BTreeSet;
 pub(crate) struct Woven {
     /// The object to link; none if there are no derivatives.
     pub(crate) object: Option<Vec<u8>>,
+    /// What kernels with derivatives keep between the sweeps, by key.
+    pub(crate) tapes: Vec<(String, Vec<Tape>)>,
     /// Kernels without derivatives: key and reasons.
     pub(crate) refused: Vec<(String, Vec<Refusal>)>,
     /// Statics of modules of the program, as `module!symbol`, that the object uses.
@@ -70,13 +72,14 @@ pub(crate) fn weave(assembly: Assembly<'_>, kernels: &[Kernel]) -> Result<Woven,
     inline_wrappers(module);
     module.run_passes(optimise::BEFORE)?;
     module.verify()?;
-    let (mut good, mut pieces, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut good, mut pieces, mut refused, mut tapes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut exports = BTreeSet::new();
     for (i, kernel) in kernels.iter().enumerate() {
         match derive(module, kernels, i, &mut exports)? {
-            Ok(piece) => {
+            Ok((piece, kept)) => {
                 good.push((i, kernel));
                 pieces.push(piece);
+                tapes.push((kernel.key.clone(), kept));
             }
             Err(why) => refused.push((kernel.key.clone(), why)),
         }
@@ -87,10 +90,14 @@ pub(crate) fn weave(assembly: Assembly<'_>, kernels: &[Kernel]) -> Result<Woven,
     };
     Ok(Woven {
         object,
+        tapes,
         refused,
         exports,
     })
 }
+
+/// A module with the derivatives of a kernel, and what these keep between the sweeps.
+type Piece<'m> = (OwnedMod<'m>, Vec<Tape>);
 
 /// The derivatives of kernel number `i`, in a module with everything that they use.
 fn derive<'m>(
@@ -98,7 +105,7 @@ fn derive<'m>(
     kernels: &[Kernel],
     i: usize,
     exports: &mut BTreeSet<String>,
-) -> Result<Result<OwnedMod<'m>, Vec<Refusal>>, String> {
+) -> Result<Result<Piece<'m>, Vec<Refusal>>, String> {
     let own: Vec<String> = entries::names(i, &kernels[i]).into_iter().flatten().collect();
     let entries = own.iter().filter_map(|n| module.function(n)).map(Function::value);
     let mut roots: Vec<Value<'m>> = entries.chain(shim_of(module, &kernels[i])).collect();
@@ -125,10 +132,12 @@ fn derive<'m>(
         Some(entries::request(shim, mode, entry))
     };
     let requests: Vec<_> = asked.into_iter().filter_map(request).collect();
-    if let Err(why) = kernel::differentiate(piece.module(), &requests) {
-        return Ok(Err(why));
-    }
+    let mut tapes = match kernel::differentiate_with_tapes(piece.module(), &requests) {
+        Ok(tapes) => tapes,
+        Err(why) => return Ok(Err(why)),
+    };
     drop(requests);
+    told_once(&mut tapes, &kernels[i]);
     let module = piece.module();
     module.verify()?;
     for v in globals(module).filter(|v| is_defined(*v) && !own.contains(&v.name())) {
@@ -136,11 +145,26 @@ fn derive<'m>(
     }
     module.run_passes("globaldce")?;
     match share(module, exports) {
-        Ok(()) => Ok(Ok(piece)),
+        Ok(()) => Ok(Ok((piece, tapes))),
         Err(name) => {
             let what = format!("the use of `{}`, which its crate keeps to itself", demangle(&name));
             let help = "derivatives cannot reach it: make it public, or pass it as an argument";
             Ok(Err(vec![Refusal::of(&kernels[i].shim, what, help)]))
+        }
+    }
+}
+
+/// Names the kernel as its users do, and leaves out what several modes have in common.
+fn told_once(tapes: &mut Vec<Tape>, kernel: &Kernel) {
+    let shim = demangle(&kernel.shim);
+    tapes
+        .iter_mut()
+        .filter(|t| t.function == shim)
+        .for_each(|t| t.function.clone_from(&kernel.key));
+    let all = std::mem::take(tapes);
+    for tape in all {
+        if !tapes.contains(&tape) {
+            tapes.push(tape);
         }
     }
 }

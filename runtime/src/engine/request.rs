@@ -87,6 +87,7 @@ fn embedded() -> Result<&'static Embedded, Option<String>> {
             programs,
             code,
             symbols,
+            kernels: _,
         } = decode(bytes).map_err(|e| Some(e.to_string()))?;
         let addresses = facts::addresses(symbols.len()).iter().copied();
         let addresses = symbols.into_iter().zip(addresses);

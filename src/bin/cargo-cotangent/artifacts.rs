@@ -4,21 +4,37 @@ use crate::build::Project;
 use crate::options::Subject;
 use anyhow::{Context, Result, bail};
 use cotangent_graph::artifact;
-use cotangent_graph::program::Program;
+use cotangent_graph::kernel::KernelNote;
+use cotangent_graph::program::{Artifact, Program};
 use cotangent_pass::capture::{self, LinkRecord, State};
 use serde::Deserialize;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The program of a function, from the artifact that is named or else from the latest build that has the function.
-pub(crate) fn find(subject: &Subject) -> Result<Program> {
+/// What an artifact has of a function.
+pub(crate) enum Found {
+    /// A function of tensors.
+    Program(Box<Program>),
+    /// A kernel.
+    Kernel(KernelNote),
+}
+
+/// A function, from the artifact that is named or else from the latest build that has the function.
+pub(crate) fn find(subject: &Subject) -> Result<Found> {
     let mut seen = Vec::new();
     for file in files(subject)? {
-        for program in read(&file)? {
+        let artifact = read(&file)?;
+        for program in artifact.programs {
             if names(&program.key, &subject.function) {
-                return Ok(program);
+                return Ok(Found::Program(Box::new(program)));
             }
             seen.push(program.key);
+        }
+        for kernel in artifact.kernels {
+            if names(&kernel.key, &subject.function) {
+                return Ok(Found::Kernel(kernel));
+            }
+            seen.push(kernel.key);
         }
     }
     seen.sort();
@@ -63,12 +79,11 @@ fn files(subject: &Subject) -> Result<Vec<PathBuf>> {
         .collect())
 }
 
-/// The programs of an artifact: a plain one, or one inside a shared object or program.
-fn read(file: &Path) -> Result<Vec<Program>> {
+/// An artifact: a plain one, or one inside a shared object or program.
+fn read(file: &Path) -> Result<Artifact> {
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let plain = capture::extract(&bytes);
-    let artifact = artifact::decode(plain.unwrap_or(&bytes)).with_context(|| file.display().to_string())?;
-    Ok(artifact.programs)
+    artifact::decode(plain.unwrap_or(&bytes)).with_context(|| file.display().to_string())
 }
 
 /// Whether a key belongs to a function that is named by its path or the end of its path.

@@ -41,8 +41,12 @@ pub(crate) struct Parameter {
 impl Description {
     /// Reads the description of a program.
     pub(crate) fn of(program: &Program) -> Result<Description> {
-        serde_json::from_str(&program.description)
-            .with_context(|| format!("the description of `{}` cannot be read", program.key))
+        Self::read(&program.key, &program.description)
+    }
+
+    /// Reads the description of the function with that key.
+    pub(crate) fn read(key: &str, description: &str) -> Result<Description> {
+        serde_json::from_str(description).with_context(|| format!("the description of `{key}` cannot be read"))
     }
 
     /// The `--input` options that the function needs, as an example.

@@ -7,6 +7,7 @@ mod artifacts;
 mod build;
 mod config;
 mod inputs;
+mod kernels;
 mod messages;
 mod options;
 mod report;

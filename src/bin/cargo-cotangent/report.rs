@@ -1,9 +1,11 @@
 //! `explain` and `emit`: what the pass made of a function.
 
+use crate::artifacts::{self, Found};
 use crate::inputs::Description;
+use crate::kernels::KernelReport;
 use crate::options::{Emit, Explain, Subject};
-use crate::{artifacts, stages};
-use anyhow::{Context, Result};
+use crate::stages;
+use anyhow::{Context, Result, bail};
 use cotangent_graph::explain::{Explanation, line_of};
 use cotangent_graph::ir::{Graph, Inst, Loc};
 use cotangent_graph::program::{Program, Tree};
@@ -15,7 +17,13 @@ use std::process::ExitCode;
 
 /// Prints a function at a stage.
 pub(crate) fn emit(options: &Emit) -> Result<ExitCode> {
-    let program = artifacts::find(&options.subject)?;
+    let program = match artifacts::find(&options.subject)? {
+        Found::Program(program) => program,
+        Found::Kernel(kernel) => bail!(
+            "`{0}` is a kernel, whose derivatives are native code of the program: it has no stages to show; see `cargo cotangent explain {0}`",
+            kernel.key
+        ),
+    };
     let text = stages::text(&program, options.stage, &options.subject.inputs)?;
     print(&match options.subject.json {
         true => format!("{}\n", serde_json::json!({"function": program.key, "text": text})),
@@ -25,7 +33,16 @@ pub(crate) fn emit(options: &Emit) -> Result<ExitCode> {
 
 /// Explains a function.
 pub(crate) fn explain(options: &Explain) -> Result<ExitCode> {
-    let program = artifacts::find(&options.subject)?;
+    let program = match artifacts::find(&options.subject)? {
+        Found::Program(program) => program,
+        Found::Kernel(kernel) => {
+            let kernel = KernelReport::of(kernel, &options.subject)?;
+            return print(&match options.subject.json {
+                true => format!("{}\n", serde_json::to_string(&kernel).context("cannot write JSON")?),
+                false => kernel.to_string(),
+            });
+        }
+    };
     let overview = Overview::of(&program)?;
     let (arguments, details) = match Arguments::choose(&options.subject, &program)? {
         Some((arguments, mut details)) => {

@@ -7,7 +7,7 @@ mod inactive;
 mod place;
 
 use inactive::Inactive;
-pub(crate) use place::is_user;
+pub use place::is_user;
 
 use self::atomic::Updated;
 use crate::code::{BlockId, Callee, Code, Const, Func, Inst, Loader, Operand, Symbol, Ty};

@@ -53,7 +53,7 @@ const LIBRARIES: [&str; 2] = ["/registry/src/", "/git/checkouts/"];
 const STANDARD: [&str; 2] = ["/rustc/", "library/"];
 
 /// Is the file part of the user's own code?
-pub(crate) fn is_user(loc: &Loc) -> bool {
+pub fn is_user(loc: &Loc) -> bool {
     let library = LIBRARIES.iter().any(|l| loc.file.contains(l)) || STANDARD.iter().any(|s| loc.file.starts_with(s));
     !library && loc.line > 0
 }
