@@ -3,6 +3,8 @@
 //! Needs the pass: `cargo cotangent test`.
 
 use cotangent::{Differentiable, differentiable};
+use cotangent_graph::artifact;
+use cotangent_graph::program::Artifact;
 use cotangent_runtime::engine::dispatch;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tch::Tensor;
@@ -158,6 +160,42 @@ fn a_registered_kernel_is_an_operator_with_the_same_autograd() {
         .expect_err("the name is taken")
         .to_string();
     assert!(error.contains("cotangent_kernels::scaled"), "{error}");
+}
+
+/// What `cargo cotangent explain` reads: the artifact within this program.
+fn artifact() -> Artifact {
+    let program = std::env::current_exe()
+        .and_then(std::fs::read)
+        .expect("the program is a file");
+    let starts = program.windows(8).enumerate().filter(|(_, mark)| *mark == b"cotangnt");
+    let mut found = starts.filter_map(|(at, _)| artifact::decode(&program[at..]).ok());
+    found.next().expect("the program was linked by `cargo cotangent`")
+}
+
+#[test]
+fn the_artifact_tells_what_a_kernel_keeps_and_where_its_loops_stand_in_the_users_source() {
+    let x = Tensor::from_slice(&[1.0]).set_requires_grad(true);
+    _ = scaled::autograd(&x, &x.detach(), 1.0);
+    let kernels = artifact().kernels;
+    let kernel = kernels
+        .iter()
+        .find(|k| k.key.ends_with("::scaled"))
+        .expect("it is a kernel");
+    let tape = kernel
+        .tapes
+        .iter()
+        .find(|t| t.function == kernel.key)
+        .expect("its own frame");
+    let line = include_str!("kernel_calls.rs")
+        .lines()
+        .position(|l| l.contains("k * w * x * x"));
+    let line = line.map(|n| n as u32 + 1);
+    assert!(
+        tape.loops
+            .iter()
+            .any(|l| l.file.ends_with("kernel_calls.rs") && Some(l.line) == line),
+        "{tape}"
+    );
 }
 
 #[cotangent::custom_jvp(tangent = half_jvp)]
