@@ -11,14 +11,6 @@ fn close(got: f64, want: f64) {
     );
 }
 
-#[track_caller]
-fn close_all(got: &[f64], want: &[f64]) {
-    assert_eq!(got.len(), want.len());
-    for (g, w) in got.iter().zip(want) {
-        close(*g, *w);
-    }
-}
-
 /// Central differences of a function, to a tolerance that they allow.
 #[track_caller]
 fn agrees(f: impl Fn(&[f64]) -> f64, x: &[f64], gradient: &[f64]) {
