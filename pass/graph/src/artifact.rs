@@ -39,7 +39,8 @@ pub enum Problem {
     },
     /// Another version of Cotangent made it.
     #[error(
-        "the Cotangent artifact was made by version {made} (format {format}); this program has version {VERSION} (format {FORMAT})"
+        "the Cotangent artifact was made by version {made} (format {format}); this program has version {VERSION} (format {FORMAT}): \
+         an installed `cargo cotangent` has to be of the program's version; install it again"
     )]
     Version {
         /// The version that made it.
