@@ -95,7 +95,7 @@ pub(crate) fn attached(signature: &Signature, kernel: &Ident, closures: [&TokenS
 fn register(signature: &Signature, taken: &[Taken<'_>]) -> Option<TokenStream> {
     let of = |(at, (param, taken)): (usize, (&Param, &Taken<'_>))| {
         let (schema, value) = match taken {
-            Taken::Constant => constant(&param.ty, at)?,
+            Taken::Constant => constant(param, at)?,
             Taken::Float(_) if !param.wrt => ("float", quote!(values.real(#at))),
             _ => ("Tensor", quote!(&values.tensor(#at))),
         };
@@ -125,14 +125,15 @@ fn register(signature: &Signature, taken: &[Taken<'_>]) -> Option<TokenStream> {
 }
 
 /// A number that is not differentiated: its type in a schema, and the value.
-fn constant(ty: &Type, at: usize) -> Option<(&'static str, TokenStream)> {
+fn constant(Param { name, ty, .. }: &Param, at: usize) -> Option<(&'static str, TokenStream)> {
     const INTEGERS: [&str; 10] = ["i8", "i16", "i32", "i64", "isize", "u8", "u16", "u32", "u64", "usize"];
     let Type::Path(path) = ty else { return None };
     if path.path.is_ident("bool") {
         return Some(("bool", quote!(values.flag(#at))));
     }
     let integer = INTEGERS.iter().any(|name| path.path.is_ident(name));
-    integer.then(|| ("int", quote!(values.integer::<#ty>(#at)?)))
+    let name = plain(name);
+    integer.then(|| ("int", quote!(values.integer::<#ty>(#at, #name)?)))
 }
 
 fn taken(param: &Param) -> Option<Taken<'_>> {

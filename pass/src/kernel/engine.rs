@@ -317,7 +317,7 @@ impl<'m> Engine<'m> {
 /// their own, nothing that keeps LLVM from optimising the copy.
 fn normalize<'m>(module: Mod<'m>, analyses: &Analyses<'m>) -> Result<HashMap<Block<'m>, Counted<'m>>, String> {
     let mut counted = HashMap::new();
-    super::reverse::caught::prepare(module);
+    super::caught::prepare(module);
     let bodies: Vec<_> = module.functions().filter(|f| !f.is_declaration()).collect();
     for f in bodies {
         if super::support::is_support(f) {

@@ -6,6 +6,7 @@
 pub mod analysis;
 pub mod attributes;
 pub mod callee;
+pub mod caught;
 pub mod engine;
 pub mod forward;
 mod globals;

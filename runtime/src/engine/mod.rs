@@ -33,6 +33,7 @@ pub use compiled::{compiled_hits, load_compiled};
 pub use cotangent_graph::plan::Options as PlanOptions;
 pub use counters::{materializations, residual_bytes, specializations};
 pub use function::{Description, Function, Param};
+pub(crate) use operators::{define, given_away};
 pub use operators::{dispatch, not_registrable, register, register_function};
 pub use request::cotangent_request;
 pub(crate) use request::key;

@@ -53,12 +53,20 @@ pub fn register_function(namespace: &str, function: &'static Function) -> Result
         return Ok(None);
     };
     let name = function.name().rsplit("::").next().unwrap_or_default().to_owned();
-    let text = |s: &str| CString::new(s).map_err(|_| Error::new(format!("`{s}` is no name for an operator")));
-    let (space, label, schema) = (text(namespace)?, text(&name)?, text(&signature.schema(&name))?);
-    let compiled = Box::leak(Box::new(Compiled { function, signature }));
-    operators::register(&space, &label, &schema, compiled)
-        .map_err(|e| Error::new(format!("`{namespace}::{name}` cannot be registered: {e}")))?;
+    let schema = signature.schema(&name);
+    define(namespace, &name, &schema, Compiled { function, signature })?;
     Ok(Some(name))
+}
+
+/// Defines an operator for as long as the program runs.
+///
+/// # Errors
+/// If LibTorch refuses: a name that is taken.
+pub(crate) fn define(namespace: &str, name: &str, schema: &str, operator: impl Operator) -> Result<(), Error> {
+    let text = |s: &str| CString::new(s).map_err(|_| Error::new(format!("`{s}` is no name for an operator")));
+    let (space, label, schema) = (text(namespace)?, text(name)?, text(schema)?);
+    operators::register(&space, &label, &schema, Box::leak(Box::new(operator)))
+        .map_err(|e| Error::new(format!("`{namespace}::{name}` cannot be registered: {e}")))
 }
 
 /// Calls an operator on tensors by its qualified name (`aten::exp`), through the dispatcher.
@@ -108,7 +116,7 @@ impl Operator for Compiled {
 }
 
 /// A tensor as a result.
-fn given_away(tensor: Tensor) -> Value {
+pub(crate) fn given_away(tensor: Tensor) -> Value {
     let raw: Raw = Handle::take(tensor).into_raw();
     Value {
         tag: operators::TENSOR,

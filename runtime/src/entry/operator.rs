@@ -1,10 +1,10 @@
 //! Kernels as operators of LibTorch's dispatcher.
 
 use super::tensors::Returned;
+use crate::engine::{define, given_away};
 use crate::error::Error;
-use crate::torch::operators::{self, Operator, TENSOR, Value};
+use crate::torch::operators::{Operator, Value};
 use crate::torch::{Handle, Raw};
-use std::ffi::CString;
 use tch::Tensor;
 
 /// The arguments of a call.
@@ -31,14 +31,14 @@ impl Values<'_> {
         self.0[at].integer != 0
     }
 
-    /// The integer that is argument `at`.
+    /// The integer that is argument `at`, the parameter of that name.
     ///
     /// # Errors
     /// If the type does not hold it.
-    pub fn integer<T: TryFrom<i64>>(&self, at: usize) -> Result<T, Error> {
+    pub fn integer<T: TryFrom<i64>>(&self, at: usize, name: &str) -> Result<T, Error> {
         let integer = self.0[at].integer;
         let ty = std::any::type_name::<T>();
-        T::try_from(integer).map_err(|_| Error::new(format!("argument {} is {integer}, which is no {ty}", at + 1)))
+        T::try_from(integer).map_err(|_| Error::new(format!("`{name}` is {integer}, which is no {ty}")))
     }
 }
 
@@ -84,12 +84,11 @@ impl Operator for Registered {
     unsafe fn call(&self, args: &[Value], recorded: bool) -> Result<Vec<Value>, String> {
         let run = || (self.0)(&Values(args));
         let results = if recorded { run() } else { tch::no_grad(run) };
-        let value = |tensor: Tensor| Value {
-            tag: TENSOR,
-            tensor: Handle::take(tensor).into_raw(),
-            ..Value::NONE
-        };
-        Ok(results.map_err(|e| e.to_string())?.into_iter().map(value).collect())
+        Ok(results
+            .map_err(|e| e.to_string())?
+            .into_iter()
+            .map(given_away)
+            .collect())
     }
 }
 
@@ -100,14 +99,8 @@ where
 {
     let name = function.rsplit("::").next().unwrap_or_default();
     let returns = vec!["Tensor"; R::Tensors::COUNT].join(", ");
-    let text = |s: &str| CString::new(s).map_err(|_| Error::new(format!("`{s}` is no name for an operator")));
-    let (space, label, schema) = (
-        text(namespace)?,
-        text(name)?,
-        text(&format!("{name}({params}) -> ({returns})"))?,
-    );
-    operators::register(&space, &label, &schema, Box::leak(Box::new(Registered(body))))
-        .map_err(|e| Error::new(format!("`{namespace}::{name}` cannot be registered: {e}")))
+    let schema = format!("{name}({params}) -> ({returns})");
+    define(namespace, name, &schema, Registered(body))
 }
 
 #[cfg(test)]
@@ -123,9 +116,9 @@ mod tests {
         };
         let values = [integer(300), integer(1), real, Value::NONE];
         let values = Values(&values);
-        assert_eq!(values.integer::<usize>(0).ok(), Some(300));
-        let error = values.integer::<u8>(0).expect_err("too large").to_string();
-        assert_eq!(error, "argument 1 is 300, which is no u8");
+        assert_eq!(values.integer::<usize>(0, "n").ok(), Some(300));
+        let error = values.integer::<u8>(0, "n").expect_err("too large").to_string();
+        assert_eq!(error, "`n` is 300, which is no u8");
         assert!(values.flag(1));
         assert_eq!(values.real(2), 0.5);
         assert!(!values.tensor(3).defined());

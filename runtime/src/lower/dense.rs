@@ -5,8 +5,8 @@
 //! in order in the CPU's memory; that is asked in the call, and elsewhere LibTorch's kernels run. A loop does for each
 //! element what the kernels do, operation by operation: its results have the same bits.
 
-use super::LowerError;
 use super::emit::Emitter;
+use super::{LowerError, number};
 use cotangent_graph::ir::{Arg, Kind, Type, Value};
 use cotangent_graph::plan::{Plan, Step};
 use std::collections::HashMap;
@@ -138,14 +138,14 @@ impl Loop {
                 tensors.push(v);
             }
         };
-        self.items.iter().for_each(|i| add(i.out));
-        let written = self.written().len();
+        let written = self.written();
+        written.iter().for_each(|v| add(*v));
         for operand in self.items.iter().flat_map(|i| &i.operands) {
             if let Operand::Tensor(v, _) = operand {
                 add(*v);
             }
         }
-        (tensors, written)
+        (tensors, written.len())
     }
 
     fn written(&self) -> Vec<Value> {
@@ -171,15 +171,13 @@ fn item<'p>(step: &Step, types: &'p [Type]) -> Option<(Item, Kind, &'p [i64])> {
         return None;
     }
     let operand = |arg: &Arg| match arg {
-        Arg::Int(i) if i.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS => Some(Operand::Number(*i as f64)),
-        Arg::Float(x) => Some(Operand::Number(*x)),
         Arg::Value(v) => match &types[v.index()] {
             Type::Tensor(Some(part)) if part.kind == kind => {
                 Some(Operand::Tensor(*v, shape(&part.shape, &whole.shape)?))
             }
             _ => None,
         },
-        _ => None,
+        number => number::exact(number).map(Operand::Number),
     };
     let operands = step.args[*skip..].iter().map(operand).collect::<Option<Vec<_>>>()?;
     let item = Item {

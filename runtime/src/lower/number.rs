@@ -31,12 +31,16 @@ pub(super) fn as_tensor(step: &Step, types: &[Type]) -> Option<(Op, Value, Scala
     let Type::Tensor(Some(ty)) = &types[x.index()] else {
         return None;
     };
-    let value = match number {
-        Arg::Float(value) => *value,
-        // Beyond, the number would be rounded twice on its way to single precision.
-        Arg::Int(value) if value.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS => *value as f64,
-        _ => return None,
-    };
+    let value = exact(number)?;
     let plain = matches!(ty.kind, Kind::F32 | Kind::F64) && param.kind == ParamKind::Scalar;
     plain.then(|| (Op::named(op), *x, Scalar::Tensor(value, ty.kind)))
+}
+
+/// A constant that a double holds: beyond, a number would be rounded twice on its way to single precision.
+pub(super) fn exact(number: &Arg) -> Option<f64> {
+    match number {
+        Arg::Float(value) => Some(*value),
+        Arg::Int(value) if value.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS => Some(*value as f64),
+        _ => None,
+    }
 }

@@ -114,8 +114,8 @@ impl Display for Arguments {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.from {
             From::CommandLine => writeln!(f, "For these arguments:")?,
-            From::LastRun => writeln!(f, "For the arguments of the last run:")?,
-            From::Example => writeln!(f, "For made-up arguments, as no run is known:")?,
+            From::LastRun => writeln!(f, "For the tensors of the last run (what else there is, is made up):")?,
+            From::Example => writeln!(f, "For made-up arguments (a run of the program tells real ones):")?,
         }
         self.inputs.iter().try_for_each(|i| writeln!(f, "  {i}"))?;
         write!(f, "For others, say what they are:")

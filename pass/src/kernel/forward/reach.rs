@@ -3,8 +3,8 @@
 
 use super::bits;
 use super::{Given, Signature, can_carry, has_pointers};
+use crate::kernel::caught::ways_out;
 use crate::kernel::globals::Globals;
-use crate::kernel::reverse::caught::ways_out;
 use crate::kernel::rules::rule_of;
 use crate::llvm::{Block, Function, Opcode, Value};
 use std::collections::HashSet;

@@ -5,11 +5,11 @@ use super::augment::Augment;
 use super::leaves::Carries;
 use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
-use super::{alloc, arithmetic, call, caught, copy, custom, memory, moves, words};
-use crate::kernel::Refusal;
+use super::{alloc, arithmetic, call, copy, custom, memory, moves, words};
 use crate::kernel::callee::active_exception;
 use crate::kernel::engine::Engine;
 use crate::kernel::rules::{Applied, Class, rule_of};
+use crate::kernel::{Refusal, caught};
 use crate::llvm::{Function, Opcode, Value};
 
 /// What a derivative is asked for: a function, and what its arguments and result bring.

@@ -8,7 +8,6 @@ pub mod arithmetic;
 pub mod augment;
 pub mod byvalue;
 pub mod call;
-pub mod caught;
 pub mod construct;
 pub mod control;
 pub mod copy;

@@ -3,8 +3,8 @@
 //! Region 0 is the function, every natural loop is a region. Blocks from which no `return` is reached (panics, clean-up
 //! of unwinding) have no reverse; where an exception is caught by a caller (`caught.rs`), leaving by it counts as a return.
 
-use super::caught::ways_out;
 use super::counted::Counted;
+use crate::kernel::caught::ways_out;
 use crate::llvm::{Analyses, Block, CycleRef, Function, Value};
 use std::collections::{HashMap, HashSet};
 

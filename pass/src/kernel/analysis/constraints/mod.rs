@@ -13,7 +13,7 @@ use super::regions::{Origin, Regions};
 use super::shape::{Leaf, Shape, Shapes, Sort, part_kind};
 use super::span::Span;
 use crate::kernel::attributes::TOLD;
-use crate::kernel::reverse::caught;
+use crate::kernel::caught;
 use crate::llvm::{Analyses, Function, Mod, Opcode, Type, Value};
 use std::collections::HashMap;
 use std::rc::Rc;
