@@ -2,6 +2,7 @@
 
 use crate::inputs::Description;
 use crate::options::Subject;
+use crate::report::Head;
 use anyhow::{Result, ensure};
 use cotangent_graph::kernel::{KernelNote, Tape};
 use serde::Serialize;
@@ -10,11 +11,8 @@ use std::fmt::{self, Display, Formatter};
 /// What is known of a kernel.
 #[derive(Serialize)]
 pub(crate) struct KernelReport {
-    function: String,
-    at: String,
-    /// Parameters, as `name: type`, and whether a cotangent is asked for.
-    parameters: Vec<(String, bool)>,
-    result: String,
+    #[serde(flatten)]
+    head: Head,
     /// What each function in it keeps between the sweeps, inner ones first.
     tapes: Vec<Tape>,
 }
@@ -28,27 +26,19 @@ impl KernelReport {
             note.key
         );
         let description = Description::read(&note.key, &note.description)?;
-        let parameters = description.params.iter();
         Ok(Self {
-            at: format!("{}:{}", description.file, description.line),
-            parameters: parameters.map(|p| (format!("{}: {}", p.name, p.ty), p.wrt)).collect(),
-            result: description.ret,
+            head: Head::of(&note.key, description),
             tapes: note.tapes,
-            function: note.key,
         })
     }
 }
 
 impl Display for KernelReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} ({})", self.function, self.at)?;
-        for (parameter, wrt) in &self.parameters {
-            writeln!(f, "  {parameter}{}", if *wrt { "  (differentiated)" } else { "" })?;
-        }
         writeln!(
             f,
-            "  -> {}\n\nA kernel: its derivatives are native code of the program.",
-            self.result
+            "{}\nA kernel: its derivatives are native code of the program.",
+            self.head
         )?;
         if self.tapes.is_empty() {
             return writeln!(f, "Only forward mode is asked for, which keeps nothing.");

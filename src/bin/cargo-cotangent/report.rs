@@ -155,14 +155,44 @@ fn print(text: &str) -> Result<ExitCode> {
     }
 }
 
-/// What is known of a function before its arguments are.
+/// A function as the user wrote it.
 #[derive(Serialize)]
-struct Overview {
+pub(crate) struct Head {
     function: String,
     at: String,
     /// Parameters, as `name: type`, and whether a cotangent is asked for.
     parameters: Vec<(String, bool)>,
     result: String,
+}
+
+impl Head {
+    /// The function with that key.
+    pub(crate) fn of(key: &str, description: Description) -> Self {
+        let parameters = description.params.iter();
+        Self {
+            function: key.to_owned(),
+            at: format!("{}:{}", description.file, description.line),
+            parameters: parameters.map(|p| (format!("{}: {}", p.name, p.ty), p.wrt)).collect(),
+            result: description.ret,
+        }
+    }
+}
+
+impl Display for Head {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} ({})", self.function, self.at)?;
+        for (parameter, wrt) in &self.parameters {
+            writeln!(f, "  {parameter}{}", if *wrt { "  (differentiated)" } else { "" })?;
+        }
+        writeln!(f, "  -> {}", self.result)
+    }
+}
+
+/// What is known of a function before its arguments are.
+#[derive(Serialize)]
+struct Overview {
+    #[serde(flatten)]
+    head: Head,
     /// Operations on tensors, once for all ways that have the same: how many ways, and the operations. Decisions on
     /// run-time scalars lead to them.
     ways: Vec<(usize, Vec<Step>)>,
@@ -189,14 +219,7 @@ impl Overview {
             }
         }
         Ok(Overview {
-            function: program.key.clone(),
-            at: format!("{}:{}", description.file, description.line),
-            parameters: description
-                .params
-                .iter()
-                .map(|p| (format!("{}: {}", p.name, p.ty), p.wrt))
-                .collect(),
-            result: description.ret,
+            head: Head::of(&program.key, description),
             ways,
             panics: panics(&program.tree),
         })
@@ -230,11 +253,7 @@ fn panics(tree: &Tree) -> usize {
 
 impl Display for Overview {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} ({})", self.function, self.at)?;
-        for (parameter, wrt) in &self.parameters {
-            writeln!(f, "  {parameter}{}", if *wrt { "  (differentiated)" } else { "" })?;
-        }
-        writeln!(f, "  -> {}", self.result)?;
+        write!(f, "{}", self.head)?;
         for (k, (ways, steps)) in self.ways.iter().enumerate() {
             match (self.ways.len(), ways) {
                 (1, 1) => writeln!(f, "\nOperations on tensors:")?,
