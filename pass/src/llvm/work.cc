@@ -73,6 +73,43 @@ void ct_drop_named_metadata(LLVMModuleRef module) {
     node.eraseFromParent();
 }
 
+// Jumps to computed labels become switches over numbers. A number stands for its label wherever that is kept.
+void ct_number_labels(LLVMValueRef function) {
+  auto *f = cast<Function>(unwrap(function));
+  SmallVector<IndirectBrInst *> jumps;
+  for (BasicBlock &block : *f)
+    if (auto *jump = dyn_cast<IndirectBrInst>(block.getTerminator()))
+      jumps.push_back(jump);
+  if (jumps.empty())
+    return;
+  auto *word = f->getDataLayout().getIntPtrType(f->getContext());
+  MapVector<BasicBlock *, ConstantInt *> labels;
+  for (BasicBlock &block : *f)
+    if (auto *label = BlockAddress::lookup(&block)) {
+      auto *number = ConstantInt::get(f->getContext(), APInt(word->getBitWidth(), labels.size() + 1));
+      labels[&block] = number;
+      label->replaceAllUsesWith(ConstantExpr::getIntToPtr(number, label->getType()));
+      label->destroyConstant();
+    }
+  auto *nowhere = BasicBlock::Create(f->getContext(), "nowhere", f);
+  new UnreachableInst(f->getContext(), nowhere);
+  for (IndirectBrInst *jump : jumps) {
+    auto *block = jump->getParent();
+    auto *number = new PtrToIntInst(jump->getAddress(), word, "label", jump->getIterator());
+    auto *choice = SwitchInst::Create(number, nowhere, jump->getNumDestinations(), jump->getIterator());
+    choice->setDebugLoc(jump->getDebugLoc());
+    SmallPtrSet<BasicBlock *, 16> seen;
+    for (unsigned i = 0; i < jump->getNumDestinations(); ++i) {
+      auto *to = jump->getDestination(i);
+      if (labels.count(to) && seen.insert(to).second)
+        choice->addCase(labels[to], to);
+      else
+        to->removePredecessor(block, /*KeepOneInputPHIs=*/true);
+    }
+    jump->eraseFromParent();
+  }
+}
+
 // Has the value a use other than as what a call calls?
 bool ct_is_address_taken(LLVMValueRef function) {
   return cast<Function>(unwrap(function))->hasAddressTaken(nullptr, /*IgnoreCallbackUses=*/false,

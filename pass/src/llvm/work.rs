@@ -15,6 +15,7 @@ unsafe extern "C" {
     fn ct_delete_body(global: LLVMValueRef);
     fn ct_drop_named_metadata(module: LLVMModuleRef);
     fn ct_is_address_taken(function: LLVMValueRef) -> bool;
+    fn ct_number_labels(function: LLVMValueRef);
     fn ct_keep_alive(module: LLVMModuleRef, functions: *const LLVMValueRef, count: usize);
     fn ct_split_before(instruction: LLVMValueRef) -> LLVMBasicBlockRef;
     fn ct_invoke_to_call(invoke: LLVMValueRef);
@@ -129,6 +130,12 @@ impl<'m> Function<'m> {
     pub fn is_address_taken(self) -> bool {
         // SAFETY: the value is a function.
         unsafe { ct_is_address_taken(self.value().0) }
+    }
+
+    /// Makes jumps to computed labels switches over numbers, which stand for the labels in all of the module.
+    pub fn number_labels(self) {
+        // SAFETY: the value is a function.
+        unsafe { ct_number_labels(self.value().0) }
     }
 
     /// Lets exceptions leave the function by a block of its own, in which `resume` ends: the calls become invokes. The

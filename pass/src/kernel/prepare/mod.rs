@@ -46,6 +46,9 @@ impl<'c> Work<'c> {
         name_all(program);
         let from: Vec<_> = roots.iter().map(|f| f.value()).collect();
         let reached = closure::of(program, &from, &|_| true);
+        // In the program: what holds labels are its own tables.
+        let bodies = reached.definitions.iter().filter_map(|v| v.as_function());
+        bodies.for_each(Function::number_labels);
         let copies: Vec<String> = reached.definitions.iter().map(|v| v.name()).collect();
         let work = Work {
             owned: program.copy_of(&reached.definitions),

@@ -87,11 +87,11 @@ fn is_undecided<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
     if plan.leaves(v).lanes.iter().any(|(_, k)| !known.has(*k)) {
         return true;
     }
-    // Four bytes are no pointer, and what they are added to is a `float`, if not nothing.
     let all = |kind| plan.leaves(v).lanes.iter().all(|(_, k)| *k == kind);
-    let narrow = v.ty().is_int() && v.ty().int_width() == 32 && all(Kinds::UNKNOWN);
-    let several = plan.leaves(v).lanes.iter().all(|(_, k)| !k.has(Kinds::UNKNOWN));
-    let whole = narrow || words_of(v.ty()).is_some_and(|words| !words.is_vector() || several);
+    let touched = plan.leaves(v).lanes.iter().all(|(_, k)| !k.has(Kinds::UNKNOWN));
+    // Half of a pointer has half of a shadow: where that is zero, nothing else is there in the reverse.
+    let narrow = v.ty().is_int() && v.ty().int_width() == 32 && (touched || all(Kinds::UNKNOWN));
+    let whole = narrow || words_of(v.ty()).is_some_and(|words| !words.is_vector() || touched);
     let told = whole && !plan.content.may_hold_seeds(access(i).0);
     is_either(i, plan) && !told
 }
@@ -235,7 +235,9 @@ pub(super) fn forward_store<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result
     let (carried, there) = (a.plan.carries(i.operand(0)), there(i, a.plan));
     // Floats and integers end what pointers were there; in memory of the caller's the floats may have seeds.
     let ends = there.pointers && !(carried.floats && a.plan.content.may_hold_seeds(address));
-    let leads = a.plan.needs_shadow(i.operand(0));
+    // What is stored where no shadow is ever asked for, nobody reads.
+    let read = address.is_constant() || a.plan.activity.needs_shadow(address);
+    let leads = read && a.plan.needs_shadow(i.operand(0));
     if !carried.pointers && !ends || known == Target::Inactive && !leads {
         return Ok(());
     }

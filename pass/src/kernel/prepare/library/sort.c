@@ -1,4 +1,4 @@
-/* `qsort`: runs of growing length are merged from one array to another. */
+/* `qsort`: runs of growing length are merged from one array to another. `bsearch`: the half is taken that the key is in. */
 
 typedef __SIZE_TYPE__ size;
 void *malloc(size), *memcpy(void *, const void *, size);
@@ -24,4 +24,16 @@ void qsort(void *base, size count, size bytes, int (*compare)(const void *, cons
   }
   if (from != base) memcpy(base, from, count * bytes);
   free(other);
+}
+
+void *bsearch(const void *key, const void *base, size count, size bytes, int (*compare)(const void *, const void *)) {
+  const char *first = base;
+  while (count > 0) {
+    const char *middle = first + count / 2 * bytes;
+    int order = compare(key, middle);
+    if (order == 0) return (void *)middle;
+    if (order > 0) first = middle + bytes;
+    count = order > 0 ? (count - 1) / 2 : count / 2;
+  }
+  return 0;
 }
