@@ -6,18 +6,19 @@ use std::process::Command;
 use std::{env, fs};
 
 fn main() {
-    println!("cargo::rerun-if-changed=src/llvm/shim.cc");
-    println!("cargo::rerun-if-changed=src/llvm/work.cc");
-    cc::Build::new()
-        .cpp(true)
+    let mut shim = cc::Build::new();
+    for name in ["shim", "work", "passes"] {
+        let source = format!("src/llvm/{name}.cc");
+        println!("cargo::rerun-if-changed={source}");
+        shim.file(source);
+    }
+    shim.cpp(true)
         .std("c++17")
         .pic(true)
         .opt_level(1)
         .warnings(false)
         .flag("-fno-exceptions")
         .include(include())
-        .file("src/llvm/shim.cc")
-        .file("src/llvm/work.cc")
         .compile("cotangent_llvm");
     for name in ["complex", "sort", "tree"] {
         library(name);

@@ -26,6 +26,10 @@ pub(crate) fn test(arguments: &[OsString]) -> Result<()> {
     cotangent(["test", "--package", "cotangent"], arguments)?;
     cotangent(["test", "--package", "cotangent", "--benches"], arguments)?;
     kernels::bench(&["--small".into()])?;
+    cargo(
+        ["test", "--package", "cotangent-pass", "--bench", "pass", "--"],
+        &["--small".into()],
+    )?;
     without_jit()?;
     cargo(["xtask", "cases", "tensors", "--from", "tests/tensors"], &[])?;
     let plugin = plugin::tested()?.into_os_string();
@@ -49,6 +53,9 @@ pub(crate) fn bench(arguments: &[OsString]) -> Result<()> {
     setup::ensure()?;
     match arguments.split_first() {
         Some((name, rest)) if name == "kernels" => kernels::bench(rest),
+        Some((name, rest)) if name == "pass" => {
+            cargo(["bench", "--package", "cotangent-pass", "--bench", "pass", "--"], rest)
+        }
         Some((name, rest)) if !name.to_string_lossy().starts_with('-') => {
             let named = [
                 OsStr::new("bench"),

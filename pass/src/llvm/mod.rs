@@ -33,7 +33,7 @@ pub use types::{Type, TypeKind};
 pub use value::{
     Block, Context as IrContext, IntPredicate, Linkage, Mod, Opcode, RealPredicate, RmwOp, Value, ValueKind,
 };
-pub use work::{OwnedMod, RawModule, collect_errors, demangle, empty_like, parse, parse_text, report_error};
+pub use work::{Limit, OwnedMod, RawModule, collect_errors, demangle, empty_like, parse, parse_text, report_error};
 
 pub(crate) use debug::Locations;
 pub(crate) use export::{Export, export};

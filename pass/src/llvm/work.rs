@@ -5,7 +5,7 @@ use super::types::{Type, ty};
 use super::value::{Block, Mod, Value, c_string, message};
 use llvm_sys::core as c;
 use llvm_sys::prelude::*;
-use llvm_sys::transforms::pass_builder as p;
+use std::ffi::CStr;
 use std::marker::PhantomData;
 
 unsafe extern "C" {
@@ -31,11 +31,34 @@ unsafe extern "C" {
         message: *const libc::c_char,
     );
     fn ct_constant_pointer(global: LLVMValueRef, offset: u64) -> LLVMValueRef;
+    fn ct_run_passes(
+        module: LLVMModuleRef,
+        pipeline: *const libc::c_char,
+        limits: *const Limit,
+        count: usize,
+    ) -> *mut libc::c_char;
     fn ct_demangle(name: *const libc::c_char) -> *mut libc::c_char;
 }
 
 /// A module as another program holds it: a reference of the C API.
 pub type RawModule = LLVMModuleRef;
+
+/// A pass by the name of its class, and the blocks of the largest function on which it runs.
+#[repr(C)]
+pub struct Limit {
+    pass: *const libc::c_char,
+    blocks: u64,
+}
+
+impl Limit {
+    /// That pass in functions of at most so many blocks.
+    pub const fn new(pass: &'static CStr, blocks: u64) -> Self {
+        Self {
+            pass: pass.as_ptr(),
+            blocks,
+        }
+    }
+}
 
 /// A module of our own, in a context that outlives it.
 pub struct OwnedMod<'c>(LLVMModuleRef, PhantomData<&'c ()>);
@@ -91,20 +114,20 @@ impl<'m> Mod<'m> {
     /// # Errors
     /// If the words are no pipeline.
     pub fn run_passes(self, pipeline: &str) -> Result<(), String> {
+        self.run_passes_within(pipeline, &[])
+    }
+
+    /// Runs passes within limits.
+    ///
+    /// # Errors
+    /// If the words are no pipeline.
+    pub fn run_passes_within(self, pipeline: &str, limits: &[Limit]) -> Result<(), String> {
         let pipeline = c_string(pipeline);
-        // SAFETY: the module is live; options are made and disposed of here; no target machine is a valid choice; an
-        // error's message is freed once.
+        // SAFETY: the module is live; the words and the names end in a zero; the limits are passed with their number; what
+        // comes back is null or a message that is ours.
         unsafe {
-            let options = p::LLVMCreatePassBuilderOptions();
-            let error = p::LLVMRunPasses(self.0, pipeline.as_ptr(), std::ptr::null_mut(), options);
-            p::LLVMDisposePassBuilderOptions(options);
-            if error.is_null() {
-                return Ok(());
-            }
-            let raw = llvm_sys::error::LLVMGetErrorMessage(error);
-            let text = std::ffi::CStr::from_ptr(raw).to_string_lossy().into_owned();
-            llvm_sys::error::LLVMDisposeErrorMessage(raw);
-            Err(text)
+            let wrong = ct_run_passes(self.0, pipeline.as_ptr(), limits.as_ptr(), limits.len());
+            if wrong.is_null() { Ok(()) } else { Err(message(wrong)) }
         }
     }
 
@@ -317,7 +340,7 @@ pub fn demangle(name: &str) -> String {
     // SAFETY: the name is a C string; the result, allocated with `malloc`, is freed once.
     unsafe {
         let raw = ct_demangle(name.as_ptr());
-        let text = std::ffi::CStr::from_ptr(raw).to_string_lossy().into_owned();
+        let text = CStr::from_ptr(raw).to_string_lossy().into_owned();
         libc::free(raw.cast());
         text
     }

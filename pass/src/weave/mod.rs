@@ -70,7 +70,7 @@ pub(crate) fn weave(assembly: Assembly<'_>, kernels: &[Kernel]) -> Result<Woven,
     entries::declare(module, kernels);
     entries::inline(module)?;
     inline_wrappers(module);
-    module.run_passes(optimise::BEFORE)?;
+    optimise::before(module)?;
     module.verify()?;
     let (mut good, mut pieces, mut refused, mut tapes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut exports = BTreeSet::new();
@@ -203,7 +203,7 @@ fn finish(module: Mod<'_>, kernels: &[(usize, &Kernel)]) -> Result<Vec<u8>, Stri
         v.set_global_linkage(Linkage::LLVMInternalLinkage);
     }
     module.strip_metadata();
-    module.run_passes(optimise::AFTER)?;
+    optimise::after(module)?;
     module.run_passes("globaldce")?;
     module.compile()
 }

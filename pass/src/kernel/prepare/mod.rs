@@ -103,7 +103,7 @@ impl<'c> Work<'c> {
         self.module().run_passes("inferattrs")?;
         operators::mark(self.module());
         inline_wrappers(self.module());
-        self.module().run_passes(optimise::BEFORE)?;
+        optimise::before(self.module())?;
         self.module().verify()
     }
 
@@ -122,7 +122,7 @@ impl<'c> Work<'c> {
                 }
             }
         }
-        module.run_passes(optimise::AFTER)
+        optimise::after(module)
     }
 
     /// Links the derivatives into the program from which the work module was made. `entries` are the functions that the

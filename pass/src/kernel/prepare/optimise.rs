@@ -3,9 +3,14 @@
 //! Nothing here vectorises, unrolls or makes calls of the library out of loops: the engine reads loops as they were
 //! written, and the compiler that goes on with the program does the rest. Nothing here changes the arguments of
 //! functions or follows constants from callers into callees, for the program calls the functions, too.
+//!
+//! In very large functions the passes that take time as the square of the size have limits. None of them is needed for
+//! a right derivative.
+
+use crate::llvm::{Limit, Mod};
 
 /// Calls of small functions vanish, variables become values, loops get one shape.
-pub(crate) const BEFORE: &str = concat!(
+const BEFORE: &str = concat!(
     "always-inline,inferattrs,",
     "function(lower-expect,simplifycfg,sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg),",
     "cgscc(devirt<4>(inline,function-attrs,function(",
@@ -17,7 +22,7 @@ pub(crate) const BEFORE: &str = concat!(
 );
 
 /// Forward and reverse sweeps are inlined into one function where they can be, and frames become values.
-pub(crate) const AFTER: &str = concat!(
+const AFTER: &str = concat!(
     "always-inline,",
     "function(sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg),",
     "cgscc(devirt<4>(inline,function-attrs,function(",
@@ -26,3 +31,30 @@ pub(crate) const AFTER: &str = concat!(
     "function(loop-simplify,lcssa,loop-mssa(loop-rotate,licm),loop(indvars,loop-deletion),",
     "gvn,sroa<modify-cfg>,dse,instcombine<no-verify-fixpoint>,simplifycfg,adce)"
 );
+
+/// Blocks of the largest functions in which a pass runs, before: it seeks every load in all blocks.
+const LIMITS_BEFORE: [Limit; 1] = [Limit::new(c"GVNPass", 2_000)];
+
+/// The same, after. One more asks for every use of a value about all branches on that value, and one gives each variable
+/// its places in all blocks.
+const LIMITS_AFTER: [Limit; 3] = [
+    Limit::new(c"GVNPass", 2_000),
+    Limit::new(c"InstCombinePass", 3_000),
+    Limit::new(c"SROAPass", 8_000),
+];
+
+/// Makes code easy to differentiate.
+///
+/// # Errors
+/// Never, as the words are constant.
+pub(crate) fn before(module: Mod<'_>) -> Result<(), String> {
+    module.run_passes_within(BEFORE, &LIMITS_BEFORE)
+}
+
+/// Makes derivatives as simple as they can be.
+///
+/// # Errors
+/// Never, as the words are constant.
+pub(crate) fn after(module: Mod<'_>) -> Result<(), String> {
+    module.run_passes_within(AFTER, &LIMITS_AFTER)
+}
