@@ -3,8 +3,11 @@
 use super::generate;
 use std::fmt::Write;
 
-/// The shapes by name.
-pub(crate) const ALL: [(&str, fn(usize) -> String); 7] = [
+/// The name of a shape, and what writes a function of it.
+type Shape = (&'static str, fn(usize) -> String);
+
+/// All shapes.
+pub(crate) const ALL: [Shape; 7] = [
     ("straight", straight),
     ("loop", one_loop),
     ("loops", loops),
