@@ -63,9 +63,10 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
     let markers = requests_of(&library, KERNEL_MARKER)?;
     let has_kernels = !markers.is_empty();
     let mut descriptions: HashMap<String, String> = HashMap::new();
+    let mut given_pointers: Vec<(usize, BTreeSet<String>)> = Vec::new();
     for (thunk, request) in markers {
         descriptions.insert(request.key.clone(), request.description.clone());
-        let (Some(shim), Some(mode)) = (assembly.add(&request.shim)?, request.mode) else {
+        let (Some(added), Some(mode)) = (assembly.add(&request.shim)?, request.mode) else {
             continue;
         };
         let thunk = weave::name_of(&thunk);
@@ -74,13 +75,22 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
                 kernel.modes |= mode;
                 kernel.thunks.push((thunk, mode));
             }
-            None => kernels.push(Kernel {
-                key: request.key,
-                shim,
-                modes: mode,
-                thunks: vec![(thunk, mode)],
-            }),
+            None => {
+                if weave::may_hold(&request.description) {
+                    given_pointers.push((kernels.len(), added.called));
+                }
+                kernels.push(Kernel {
+                    key: request.key,
+                    shim: added.name,
+                    modes: mode,
+                    thunks: vec![(thunk, mode)],
+                    pointed: vec![],
+                });
+            }
         }
+    }
+    for (k, called) in given_pointers {
+        kernels[k].pointed = assembly.add_pointed(&called)?;
     }
     let woven = weave::weave(assembly, &kernels)?;
     raised.native = woven.object;

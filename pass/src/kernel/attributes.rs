@@ -19,6 +19,9 @@ pub const TANGENT_RULE: &str = "cotangent-tangent-rule";
 pub const TOLD: &str = "cotangent-told";
 /// Where in the arena that stands.
 pub const WIDTHS: u64 = 56;
+/// The program's own symbol for a function of which this is a copy: pointers that the program makes outside of the code at
+/// hand lead there.
+pub const NATIVE: &str = "cotangent-native";
 /// An exception that leaves the function may be caught by a function that is differentiated. The engine's own mark.
 pub const CAUGHT: &str = "cotangent-caught";
 /// All of these whose value names another function of the module.

@@ -208,7 +208,7 @@ fn of_allocation<'m>(allocation: Allocation) -> Option<Callee<'m>> {
 /// Input and output, clocks, random numbers and the like of the C and C++ libraries: what they write is no function of
 /// what they read that a derivative could follow. They write no float and no pointer.
 pub fn does_output(name: &str) -> bool {
-    const NAMES: [&str; 46] = [
+    const NAMES: [&str; 47] = [
         "printf",
         "fprintf",
         "sprintf",
@@ -255,6 +255,7 @@ pub fn does_output(name: &str) -> bool {
         "__errno_location",
         "pthread_self",
         "sched_yield",
+        "syscall",
     ];
     // How a hash table grows depends on how many elements it has.
     let hashes = name.starts_with("_ZNKSt8__detail20_Prime_rehash_policy") || name.starts_with("_ZSt11_Hash_bytes");

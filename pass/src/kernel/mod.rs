@@ -14,6 +14,7 @@ mod lost;
 pub(crate) mod marks;
 mod order;
 pub mod planner;
+mod pointers;
 pub mod prepare;
 pub mod refusal;
 pub mod request;

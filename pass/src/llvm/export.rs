@@ -51,7 +51,10 @@ unsafe fn in_context(
         }
         for export in exports {
             let text = CString::new(export.global.as_str()).map_err(|e| e.to_string())?;
-            let global = c::LLVMGetNamedGlobal(module, text.as_ptr());
+            let mut global = c::LLVMGetNamedGlobal(module, text.as_ptr());
+            if global.is_null() {
+                global = c::LLVMGetNamedFunction(module, text.as_ptr());
+            }
             if global.is_null() {
                 return Err(format!("it does not define `{}`", export.global));
             }

@@ -8,11 +8,12 @@
 //! attributes), the runtime, and functions of the standard library that use state of their own, whose code the
 //! program has natively.
 
+use super::pointed::Taken;
 use crate::capture::Bitcode;
 use crate::kernel::prepare::{closure, name_all};
 use crate::llvm::{Context, Function, Linkage, Mod, OwnedMod, Value, empty_like, parse};
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// How LibTorch's functions begin, as `torch-sys` calls them.
 const OF_TENSORS: [&str; 8] = ["atg_", "at_", "ato_", "ati_", "atm_", "atc_", "ats_", "atd_"];
@@ -28,15 +29,33 @@ pub(super) const RULES: &str = "17cotangent_runtime6kernel4rule";
 /// A module that grows.
 pub(crate) struct Assembly<'c> {
     context: &'c Context,
-    bitcode: &'c Bitcode,
-    parsed: HashMap<usize, OwnedMod<'c>>,
+    pub(super) bitcode: &'c Bitcode,
+    pub(super) parsed: HashMap<usize, OwnedMod<'c>>,
     /// What was copied, still apart.
     pieces: Vec<OwnedMod<'c>>,
-    /// What each symbol that was looked for names itself.
-    names: HashMap<String, Vec<String>>,
+    /// What each symbol that was looked for reaches in its module.
+    reached: HashMap<String, Reached>,
     defined: HashSet<String>,
     /// Where the linked crate's own objects define symbols.
     exports: Option<HashMap<String, usize>>,
+    pub(super) taken: Option<Taken>,
+}
+
+/// What a symbol reaches in its module.
+#[derive(Default)]
+struct Reached {
+    /// Symbols that it names only.
+    names: Vec<String>,
+    /// Types of the functions that are called through pointers.
+    called: Vec<String>,
+}
+
+/// A function that was added.
+pub(crate) struct Added {
+    /// Its name here.
+    pub(crate) name: String,
+    /// Types of the functions that are called through pointers by what it reaches.
+    pub(crate) called: BTreeSet<String>,
 }
 
 impl<'c> Assembly<'c> {
@@ -46,38 +65,38 @@ impl<'c> Assembly<'c> {
             bitcode,
             parsed: HashMap::new(),
             pieces: Vec::new(),
-            names: HashMap::new(),
+            reached: HashMap::new(),
             defined: HashSet::new(),
             exports: None,
+            taken: None,
         }
     }
 
-    /// Adds all that a function reaches: gives the name that the function has here. `None`: it reaches LibTorch, and is no
-    /// kernel.
+    /// Adds all that a function reaches. `None`: it reaches LibTorch, and is no kernel.
     ///
     /// # Errors
     /// If bitcode cannot be read.
-    pub(crate) fn add(&mut self, symbol: &str) -> Result<Option<String>, String> {
+    pub(crate) fn add(&mut self, symbol: &str) -> Result<Option<Added>, String> {
         let root = match symbol
             .split_once('!')
             .and_then(|(k, name)| Some((k.parse().ok()?, name)))
         {
             Some((k, name)) => {
                 let root = local_name(k, name);
-                if !self.names.contains_key(&root) {
-                    let names = self.piece(k, &root)?;
-                    self.names.insert(root.clone(), names);
+                if !self.reached.contains_key(&root) {
+                    let reached = self.piece(k, &root)?;
+                    self.reached.insert(root.clone(), reached);
                 }
                 root
             }
             None => symbol.to_owned(),
         };
         let (mut seen, mut work) = (HashSet::from([root.clone()]), vec![root.clone()]);
-        let (mut of_rules, mut within_rules) = (Vec::new(), false);
+        let (mut of_rules, mut within_rules, mut called) = (Vec::new(), false, BTreeSet::new());
         loop {
             let Some(symbol) = work.pop() else {
                 if of_rules.is_empty() {
-                    return Ok(Some(root));
+                    return Ok(Some(Added { name: root, called }));
                 }
                 (work, within_rules) = (std::mem::take(&mut of_rules), true);
                 continue;
@@ -89,19 +108,16 @@ impl<'c> Assembly<'c> {
             if !within_rules && OF_TENSORS.iter().any(|begin| symbol.starts_with(begin)) {
                 return Ok(None);
             }
-            if !self.names.contains_key(&symbol) {
-                let names = match self.definition(&symbol)? {
+            if !self.reached.contains_key(&symbol) {
+                let reached = match self.definition(&symbol)? {
                     Some(k) => self.piece(k, &symbol)?,
-                    None => Vec::new(),
+                    None => Reached::default(),
                 };
-                self.names.insert(symbol.clone(), names);
+                self.reached.insert(symbol.clone(), reached);
             }
-            work.extend(
-                self.names[&symbol]
-                    .iter()
-                    .filter(|n| seen.insert((*n).clone()))
-                    .cloned(),
-            );
+            let reached = &self.reached[&symbol];
+            called.extend(reached.called.iter().cloned());
+            work.extend(reached.names.iter().filter(|n| seen.insert((*n).clone())).cloned());
         }
     }
 
@@ -150,7 +166,7 @@ impl<'c> Assembly<'c> {
         Ok(self.exports.as_ref().and_then(|e| e.get(symbol)).copied())
     }
 
-    fn parsed(&mut self, k: usize) -> Result<Mod<'_>, String> {
+    pub(super) fn parsed(&mut self, k: usize) -> Result<Mod<'_>, String> {
         if !self.parsed.contains_key(&k) {
             let source = &self.bitcode.modules()[k];
             let in_module = |e: String| format!("cannot read the bitcode of {}: {e}", source.name());
@@ -166,7 +182,7 @@ impl<'c> Assembly<'c> {
     }
 
     /// Copies what a symbol reaches within its module; gives what that names.
-    fn piece(&mut self, k: usize, symbol: &str) -> Result<Vec<String>, String> {
+    fn piece(&mut self, k: usize, symbol: &str) -> Result<Reached, String> {
         let native = self.bitcode.modules()[k].is_native();
         self.parsed(k)?;
         let module = self.parsed[&k].module();
@@ -175,7 +191,7 @@ impl<'c> Assembly<'c> {
             .map(Function::value)
             .or_else(|| module.global(symbol))
         else {
-            return Ok(Vec::new());
+            return Ok(Reached::default());
         };
         let state = State {
             native,
@@ -183,11 +199,14 @@ impl<'c> Assembly<'c> {
         };
         let apart = |v: Value<'_>| v != root && v.name().contains(RULES);
         let reached = closure::direct(&[root], &|v| !apart(v) && state.may_copy(v));
-        let names: Vec<String> = reached.names.iter().map(|v| v.name()).collect();
+        let told = Reached {
+            names: reached.names.iter().map(|v| v.name()).collect(),
+            called: reached.indirect.iter().map(|ty| format!("{ty:?}")).collect(),
+        };
         let mut new = reached.definitions;
         new.retain(|v| !self.defined.contains(&v.name()));
         if new.is_empty() {
-            return Ok(names);
+            return Ok(told);
         }
         self.defined.extend(new.iter().map(|v| v.name()));
         let piece = module.copy_of(&new);
@@ -197,7 +216,7 @@ impl<'c> Assembly<'c> {
         let own = empty_like(piece.module(), self.context.handle(), "kernels");
         piece.link_into(own.module())?;
         self.pieces.push(own);
-        Ok(names)
+        Ok(told)
     }
 }
 

@@ -20,7 +20,7 @@ const LENGTH: &str = "cotangent_kernels_len";
 /// The support function that finds shadows.
 const SHADOW: &str = "cotangent.object";
 /// In the mangled names of the runtime's functions, and of those of its types.
-const RUNTIME: &str = "cotangent_runtime";
+pub(super) const RUNTIME: &str = "cotangent_runtime";
 /// The support functions for the memory of a derivative within differentiated code.
 const SHADOW_MEMORY: &str = "cotangent.shadow.alloc";
 const RELEASE: &str = "cotangent.release";
@@ -45,6 +45,8 @@ pub(crate) struct Kernel {
     /// The functions that ask for it, by the names that they would have in the assembled module, each with the mode that it
     /// asks for.
     pub(crate) thunks: Vec<(String, u32)>,
+    /// The functions that pointers among its arguments may lead to, by the names that they have in the assembled module.
+    pub(crate) pointed: Vec<String>,
 }
 
 /// Must the symbol be visible to the program?

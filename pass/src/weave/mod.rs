@@ -14,15 +14,17 @@
 
 mod assemble;
 mod entries;
+mod pointed;
 
 use crate::capture::exported;
-use crate::kernel::attributes::TOLD;
+use crate::kernel::attributes::{NATIVE, TOLD};
 use crate::kernel::prepare::{INHERITED, UNNAMED, closure, inline_wrappers, optimise};
 use crate::kernel::{self, Refusal, Tape};
 use crate::llvm::{Function, Linkage, Mod, OwnedMod, Value, demangle};
 pub(crate) use assemble::Assembly;
 use assemble::{LOCAL, globals, is_defined, join, local_module};
 pub(crate) use entries::{KERNEL_MARKER, Kernel};
+pub(crate) use pointed::may_hold;
 use std::collections::BTreeSet;
 
 /// What became of the kernels of a program.
@@ -63,6 +65,9 @@ pub(crate) fn weave(assembly: Assembly<'_>, kernels: &[Kernel]) -> Result<Woven,
         if let Some(shim) = module.function(&kernel.shim) {
             shim.set_linkage(Linkage::LLVMExternalLinkage);
             shim.add_string_attribute(TOLD, "");
+        }
+        for f in kernel.pointed.iter().filter_map(|name| module.function(name)) {
+            f.set_linkage(Linkage::LLVMExternalLinkage);
         }
     }
     kernel::marks::read(module);
@@ -108,7 +113,12 @@ fn derive<'m>(
 ) -> Result<Result<Piece<'m>, Vec<Refusal>>, String> {
     let own: Vec<String> = entries::names(i, &kernels[i]).into_iter().flatten().collect();
     let entries = own.iter().filter_map(|n| module.function(n)).map(Function::value);
-    let mut roots: Vec<Value<'m>> = entries.chain(shim_of(module, &kernels[i])).collect();
+    let pointed = kernels[i]
+        .pointed
+        .iter()
+        .filter_map(|n| module.function(n))
+        .map(Function::value);
+    let mut roots: Vec<Value<'m>> = entries.chain(pointed).chain(shim_of(module, &kernels[i])).collect();
     // The kernels whose derivatives this one asks for, and what they ask for themselves.
     let mut asked: Vec<(usize, String, kernel::Mode)> =
         entries::asked(i, &kernels[i]).map(|(e, m)| (i, e, m)).collect();
@@ -127,6 +137,7 @@ fn derive<'m>(
         asked.extend(more);
     };
     let piece = module.copy_of(&reached.definitions);
+    pointed::mark(piece.module(), &kernels[i].pointed);
     let request = |(k, entry, mode): (usize, String, kernel::Mode)| {
         let shim = piece.module().function(&kernels[k].shim)?;
         Some(entries::request(shim, mode, entry))
@@ -139,6 +150,7 @@ fn derive<'m>(
     drop(requests);
     told_once(&mut tapes, &kernels[i]);
     let module = piece.module();
+    pointed::release(module);
     module.verify()?;
     for v in globals(module).filter(|v| is_defined(*v) && !own.contains(&v.name())) {
         v.set_global_linkage(Linkage::LLVMInternalLinkage);
@@ -181,7 +193,8 @@ fn share(module: Mod<'_>, exports: &mut BTreeSet<String>) -> Result<(), String> 
         let symbol = v.name();
         let Some(k) = local_module(&symbol) else { continue };
         let name = symbol.rsplit_once(LOCAL).map_or(symbol.as_str(), |(name, _)| name);
-        if v.as_function().is_some() || v.is_thread_local() || name.starts_with(UNNAMED) {
+        let inaccessible = v.as_function().is_some_and(|f| f.string_attribute(NATIVE).is_none());
+        if inaccessible || v.is_thread_local() || name.starts_with(UNNAMED) {
             return Err(name.to_owned());
         }
         exports.insert(format!("{k}!{name}"));

@@ -5,8 +5,9 @@
 
 use super::{Forward, Signature, call, type_of};
 use crate::kernel::Refusal;
+use crate::kernel::pointers::leads_to;
 use crate::kernel::rules;
-use crate::llvm::{Builder, Function, IntPredicate, Linkage, Type};
+use crate::llvm::{Builder, Function, Linkage, Type};
 
 /// The dispatcher for pointers to functions of one type.
 pub(super) struct Dispatch<'m> {
@@ -81,7 +82,7 @@ impl<'m> Forward<'_, 'm> {
         for (pointer, tangent) in cases {
             let (yes, no) = (f.append_block("is"), f.append_block("next"));
             b.at_end(at);
-            let same = b.icmp(IntPredicate::LLVMIntEQ, params[0], pointer.value());
+            let same = leads_to(&b, params[0], *pointer);
             b.cond_br(same, yes, no);
             b.at_end(yes);
             let given = b.call(*tangent, &params[1..]);

@@ -17,6 +17,8 @@ pub(crate) struct Reached<'m> {
     /// The functions, with and without bodies, that an indirect call might call: what holds their addresses may be a
     /// variable, of which only the name is reached.
     pub(crate) candidates: Vec<Function<'m>>,
+    /// Types of the functions that are called through pointers.
+    pub(crate) indirect: HashSet<Type<'m>>,
 }
 
 /// What the functions reach, of that which is to be followed, without what indirect calls might reach.
@@ -27,6 +29,7 @@ pub(crate) fn direct<'m>(roots: &[Value<'m>], follow: &dyn Fn(Value<'m>) -> bool
         definitions: walk.definitions,
         names: walk.names,
         candidates: vec![],
+        indirect: walk.indirect,
     }
 }
 
@@ -49,6 +52,7 @@ pub(crate) fn of<'m>(program: Mod<'m>, roots: &[Value<'m>], follow: &dyn Fn(Valu
                 definitions: walk.definitions,
                 names: walk.names,
                 candidates,
+                indirect: walk.indirect,
             };
         }
         for f in more {

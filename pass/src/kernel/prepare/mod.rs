@@ -31,7 +31,7 @@ pub(crate) const INHERITED: [&str; 9] = [
     "sanitize_memtag",
 ];
 /// List of functions that look unused; LLVM's own name.
-const KEPT_ALIVE: &str = "llvm.compiler.used";
+pub(crate) const KEPT_ALIVE: &str = "llvm.compiler.used";
 
 /// A module for the engine to work on.
 pub struct Work<'c> {

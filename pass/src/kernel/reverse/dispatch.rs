@@ -9,7 +9,8 @@ use super::leaves::Carries;
 use crate::kernel::Refusal;
 use crate::kernel::engine::{Engine, types};
 use crate::kernel::lost::refusal;
-use crate::llvm::{Builder, Function, IntPredicate, Linkage, Mod, Type};
+use crate::kernel::pointers::leads_to;
+use crate::llvm::{Builder, Function, Linkage, Mod, Type};
 
 /// The dispatcher for pointers to functions of one type.
 pub struct Dispatch<'m> {
@@ -70,7 +71,7 @@ impl<'m> Dispatch<'m> {
                 let d = engine.derivative(*id);
                 let (yes, no) = (f.append_block("is"), f.append_block("next"));
                 b.at_end(at);
-                let same = b.icmp(IntPredicate::LLVMIntEQ, pointer, function.value());
+                let same = leads_to(&b, pointer, *function);
                 b.cond_br(same, yes, no);
                 b.at_end(yes);
                 let mut arguments = own.to_vec();
@@ -89,7 +90,7 @@ impl<'m> Dispatch<'m> {
             for (function, why) in refused.iter().filter(|_| forward) {
                 let (yes, no) = (f.append_block("refused"), f.append_block("next"));
                 b.at_end(at);
-                let same = b.icmp(IntPredicate::LLVMIntEQ, pointer, function.value());
+                let same = leads_to(&b, pointer, *function);
                 b.cond_br(same, yes, no);
                 b.at_end(yes);
                 b.call(
