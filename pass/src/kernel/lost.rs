@@ -86,6 +86,13 @@ pub(super) fn unless_shadowed<'m>(
     b.call(engine.support("cotangent.lost.unless"), &[to, counts, says]);
 }
 
+/// Is any bit set of an integer, or of a vector of such?
+pub(super) fn any_bit<'m>(b: &Builder<'m>, module: Mod<'m>, v: Value<'m>) -> Value<'m> {
+    let word = v.ty().context().int(8 * module.size(v.ty()) as u32);
+    let v = if v.ty().is_vector() { b.bitcast(v, word) } else { v };
+    b.icmp(IntPredicate::LLVMIntNE, v, v.ty().zero())
+}
+
 /// Holds a shadow, of whatever type, the address of one? `None` if it cannot.
 pub(super) fn any_active<'m>(m: Mod<'m>, b: &Builder<'m>, shadow: Value<'m>) -> Option<Value<'m>> {
     let (ty, context) = (shadow.ty(), m.context());

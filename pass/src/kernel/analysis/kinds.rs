@@ -45,14 +45,19 @@ impl Kinds {
         !(self & other).is_none()
     }
 
+    /// The others than these.
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Can floats be in it?
     pub fn has_float(self) -> bool {
-        self.meets(Self::FLOATS | Self::UNKNOWN)
+        self.meets(Self::FLOATS | Self::PARTIAL | Self::UNKNOWN)
     }
 
     /// Can pointers be in it?
     pub fn has_pointer(self) -> bool {
-        self.meets(Self::PTR | Self::PTR_TAIL | Self::UNKNOWN)
+        self.meets(Self::PTR | Self::PTR_TAIL | Self::PARTIAL | Self::UNKNOWN)
     }
 }
 

@@ -100,9 +100,26 @@ impl<'m> Words<'m> {
                 .leaves
                 .iter()
                 .filter(|l| matches!(l.sort, Sort::Word | Sort::Byte));
-            let slots = integers.flat_map(|l| (0..l.slots).map(|i| (l.offset as u32 + 4 * i, first + l.slot + i)));
+            let slots = integers.flat_map(|l| {
+                let slot = move |i| {
+                    (
+                        l.offset as u32 + 4 * i,
+                        first + l.slot + i,
+                        matches!(l.sort, Sort::Word),
+                    )
+                };
+                (0..l.slots).map(slot)
+            });
+            // That its bytes are looked at one by one elsewhere says nothing of a whole lane.
+            let whole = |k: Kinds| {
+                if k.without(Kinds::PARTIAL).is_none() {
+                    k
+                } else {
+                    k.without(Kinds::PARTIAL)
+                }
+            };
             let lanes: Vec<_> = slots
-                .map(|(o, s)| (o, kinds(c, s)))
+                .map(|(o, s, word)| (o, if word { whole(kinds(c, s)) } else { kinds(c, s) }))
                 .filter(|(_, k)| !k.is_none())
                 .collect();
             if !lanes.is_empty() {

@@ -3,6 +3,7 @@
 
 use super::augment::Augment;
 use super::leaves::Carries;
+use super::leaves::{UNKNOWN, inactive_shadow};
 use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
 use super::{alloc, arithmetic, call, copy, custom, memory, moves, words};
@@ -195,7 +196,14 @@ impl<'m> Construct<'m> {
     /// If it cannot be emitted.
     pub fn forward(self, i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<(), Refusal> {
         match self {
-            Self::Passive | Self::Arithmetic(_) | Self::Return => Ok(()),
+            Self::Passive => {
+                // What comes from elsewhere may be bits that others take for pointers: these lead nowhere.
+                if i.is_call() && a.plan.needs_shadow(i) {
+                    a.set_shadow(i, inactive_shadow(i.ty(), UNKNOWN));
+                }
+                Ok(())
+            }
+            Self::Arithmetic(_) | Self::Return => Ok(()),
             Self::Move | Self::Word => moves::forward(i, a),
             Self::Load => memory::forward_load(i, a),
             Self::Store => memory::forward_store(i, a),

@@ -192,7 +192,8 @@ impl<'m> Leaves<'_, 'm> {
             let float = context.float();
             return b.bitcast(b.fadd(b.bitcast(x, float), b.bitcast(y, float)), ty);
         }
-        if !bytes.is_multiple_of(4) || lanes.iter().any(|(_, k)| k.meets(Kinds::F32) && k.meets(doubles)) {
+        let apart = |k: Kinds| k.meets(Kinds::PARTIAL) || k.meets(Kinds::F32) && k.meets(doubles);
+        if !bytes.is_multiple_of(4) || lanes.iter().any(|(_, k)| apart(*k)) {
             return self.add_undecided(b, x, y);
         }
         let n = (bytes / 4) as u32;

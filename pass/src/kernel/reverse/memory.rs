@@ -15,7 +15,7 @@ use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
 use crate::kernel::analysis::{Field, Holds, Kinds};
-use crate::kernel::lost::{Lost, any_active, unless_shadowed};
+use crate::kernel::lost::{Lost, any_active, any_bit, unless_shadowed};
 use crate::llvm::{Builder, IntPredicate, Opcode, RealPredicate, Type, Value};
 
 const NO_SIGNED_ZEROS: u32 = 1 << 3;
@@ -80,7 +80,7 @@ fn is_either<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
 /// pointers from floats: in the forward sweep the shadow of a float is zero.
 fn is_undecided<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
     let v = moved(i);
-    let mut known = Kinds::F64 | Kinds::F64_TAIL | Kinds::F32 | Kinds::PTR | Kinds::PTR_TAIL;
+    let mut known = Kinds::F64 | Kinds::F64_TAIL | Kinds::F32 | Kinds::PTR | Kinds::PTR_TAIL | Kinds::PARTIAL;
     if plan.content.is_told() {
         known |= Kinds::UNKNOWN;
     }
@@ -89,10 +89,12 @@ fn is_undecided<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
     }
     let all = |kind| plan.leaves(v).lanes.iter().all(|(_, k)| *k == kind);
     let touched = plan.leaves(v).lanes.iter().all(|(_, k)| !k.has(Kinds::UNKNOWN));
-    // Half of a pointer has half of a shadow: where that is zero, nothing else is there in the reverse.
-    let narrow = v.ty().is_int() && v.ty().int_width() == 32 && (touched || all(Kinds::UNKNOWN));
-    let whole = narrow || words_of(v.ty()).is_some_and(|words| !words.is_vector() || touched);
-    let told = whole && !plan.content.may_hold_seeds(access(i).0);
+    let whole = words_of(v.ty()).is_some_and(|words| !words.is_vector() || touched);
+    // Part of a pointer has part of a shadow: where that is zero, nothing else is there in the reverse. Parts of floats
+    // are moved, not added.
+    let narrow = v.ty().is_int() && v.ty().int_width() < 64;
+    let part = narrow && (touched || v.ty().int_width() < 32 || all(Kinds::UNKNOWN));
+    let told = (whole || part) && !plan.content.may_hold_seeds(access(i).0);
     is_either(i, plan) && !told
 }
 
@@ -321,10 +323,10 @@ pub(super) fn reverse_store<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(
     });
     if let Some(cotangent) = cotangent
         && s.plan.is_laundered(i)
-        && ty.is_int()
+        && ty.scalar().is_int()
     {
         // An integer has no cotangent. Where there is one, the bits of a float were computed.
-        let counts = b.icmp(IntPredicate::LLVMIntNE, cotangent, ty.zero());
+        let counts = any_bit(b, s.plan.module(), cotangent);
         unless_shadowed(s.engine, b, i, Lost::Changed, s.inactive(address.ty()), counts);
         return Ok(());
     }

@@ -131,7 +131,7 @@ impl<'m> Plan<'m> {
         for i in live.iter().flat_map(|b| b.instructions()) {
             let counts = match i.is(Opcode::LLVMStore) {
                 // Of a word in memory that may be a float or an integer, run time tells (see `memory.rs`).
-                true => plan.activity.writes(i) && !i.operand(0).ty().is_int(),
+                true => plan.activity.writes(i) && !i.operand(0).ty().scalar().is_int(),
                 false => i.ty().scalar().is_float(),
             };
             if counts && plan.words.laundered(i) {
