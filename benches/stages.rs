@@ -51,6 +51,7 @@ fn program(ops: usize) -> Program {
         description: String::new(),
         shim: String::new(),
         tree: Tree::Leaf(0),
+        unlowered: vec![],
         leaves: vec![Leaf {
             graph: g,
             image: Image {

@@ -121,9 +121,11 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
                 at: r.at,
             })
             .collect();
-        if let Some(why) = refused.filter(|_| !found.is_empty()) {
-            // The evaluator takes functions of plain numbers, too; of those that it does not, the engine knows better why.
-            found = why.iter().map(|r| r.for_users(name)).collect();
+        // The evaluator takes functions of plain numbers, too; of those that it does not, the engine knows better why.
+        let unlowered = refused.map(|why| why.iter().map(|r| r.for_users(name)).collect());
+        program.unlowered = unlowered.unwrap_or_default();
+        if !found.is_empty() && !program.unlowered.is_empty() {
+            found.clone_from(&program.unlowered);
             program.tree = Tree::Refused(found.clone());
             program.leaves.clear();
         }

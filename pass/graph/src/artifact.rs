@@ -9,7 +9,7 @@ use crate::program::Artifact;
 /// First bytes of an artifact.
 const MARK: [u8; 8] = *b"cotangnt";
 /// Number of the format; raised with every change of what the payload means.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// Version of the crate that defines the payload.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Mark, format, checksum, length.
@@ -153,6 +153,7 @@ mod tests {
             description: "{}".into(),
             shim: "shim".into(),
             tree: Tree::Leaf(0),
+            unlowered: vec![],
             leaves: vec![Leaf {
                 graph,
                 image: Image::default(),

@@ -55,6 +55,8 @@ pub struct Program {
     pub tree: Tree,
     /// The leaves.
     pub leaves: Vec<Leaf>,
+    /// Of a kernel: why it has no native derivatives. Evaluation may still succeed; where it fails, these are the reasons.
+    pub unlowered: Vec<Refusal>,
 }
 
 /// A tree of decisions.

@@ -55,6 +55,7 @@ pub fn raise(request: &Request, loader: &dyn Loader) -> Program {
         shim: request.shim.to_string(),
         tree: Tree::Grow,
         leaves: vec![],
+        unlowered: vec![],
     };
     let mut explorer = Explorer {
         loader,

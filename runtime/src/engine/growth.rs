@@ -90,7 +90,7 @@ pub(super) fn specialize_growing(
             Outcome::Closed(specialized) => return Ok(Some(*specialized)),
             Outcome::Replay => return Ok(None),
             Outcome::Refused(reasons) => {
-                let Some(first) = reasons.first() else {
+                let Some(first) = program.unlowered.first().or(reasons.first()) else {
                     return Err(Error::new("it cannot be compiled on the way that these arguments take"));
                 };
                 let at = first.at.first().map(|l| format!(" (at {l})")).unwrap_or_default();

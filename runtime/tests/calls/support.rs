@@ -105,6 +105,7 @@ impl Open {
             description: String::new(),
             shim: String::new(),
             tree: Tree::Leaf(0),
+            unlowered: vec![],
             leaves: vec![Path {
                 graph: self.graph,
                 image: self.image,

@@ -166,6 +166,7 @@ fn program(tree: Tree, leaves: Vec<Leaf>) -> Program {
         shim: String::new(),
         tree,
         leaves,
+        unlowered: vec![],
     }
 }
 

@@ -20,6 +20,7 @@ pub(super) fn run(graph: Graph, text: &str) -> Result<String, String> {
         key: graph.name.clone(),
         description: String::new(),
         tree: Tree::Leaf(0),
+        unlowered: vec![],
         leaves: vec![Leaf {
             graph,
             image: Image::default(),
