@@ -113,9 +113,7 @@ fn trait_objects_within_trait_objects() {
     let d = |v: f64| 4.0 * (0.5 * v).exp().exp() * (0.5 * v).exp() * 0.5;
     close(g.x[0], d(0.2) + 0.25 + 8.0);
     close(g.x[1], d(-0.6));
-    let t = stack::Tangents {
-        x: vec![1.0, 2.0],
-    };
+    let t = stack::Tangents { x: vec![1.0, 2.0] };
     let (_, slope) = stack::jvp(&layers, &[0.2, -0.6], t);
     close(slope, g.x[0] + 2.0 * g.x[1]);
 }

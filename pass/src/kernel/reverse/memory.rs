@@ -137,7 +137,8 @@ pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<Construc
             help,
         )]);
     }
-    if !load && carried.floats && plan.active(moved(i)) && target == Target::Inactive && !address_is_null(i) {
+    let counts = !load && carried.floats && plan.active(moved(i)) && plan.activity.writes_active(i);
+    if counts && target == Target::Inactive && !address_is_null(i) {
         let help = "the memory is constant, or of a size that is not known: give it a shadow (`enzyme_dup`), or keep \
                     the value in other memory";
         return Err(vec![Refusal::at(
