@@ -20,20 +20,28 @@ fn main() {
         .flag("-fno-exceptions")
         .include(include())
         .compile("cotangent_llvm");
-    for name in ["complex", "sort", "tree"] {
-        library(name);
+    for source in ["chars.c", "complex.c", "sort.c", "string.cc", "tree.c"] {
+        library(source);
     }
 }
 
 /// Compiles a file of `src/kernel/prepare/library/` to LLVM's text.
-fn library(name: &str) {
-    let source = format!("src/kernel/prepare/library/{name}.c");
+fn library(file: &str) {
+    let source = format!("src/kernel/prepare/library/{file}");
+    let (name, standard) = match file.split_once('.') {
+        Some((name, "cc")) => (
+            name,
+            &["-std=c++17", "-fno-exceptions", "-Xclang", "-mno-constructor-aliases"][..],
+        ),
+        Some((name, _)) => (name, &["-std=c17", "-fno-math-errno"][..]),
+        None => return,
+    };
     println!("cargo::rerun-if-changed={source}");
     let clang = llvm("--bindir").join("clang");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("Cargo sets it")).join(format!("{name}.ll"));
-    let flags = ["-std=c17", "-O1", "-fno-math-errno", "-w", "-S", "-emit-llvm"];
     let status = Command::new(&clang)
-        .args(flags)
+        .args(standard)
+        .args(["-O1", "-w", "-S", "-emit-llvm"])
         .arg(&source)
         .arg("-o")
         .arg(out)

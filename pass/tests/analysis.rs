@@ -100,7 +100,7 @@ fn run(m: Mod<'_>, analysis: &str, roots: &[&str]) -> Result<String, Failed> {
         false => asks.iter().map(|a| a.function).collect(),
     };
     let llvm = Analyses::new(m);
-    let content = Content::new(m, &llvm, &roots);
+    let content = Content::new(m, &llvm, &roots, &|_| false);
     Ok(match analysis {
         "content" => bodies.iter().map(|f| content.print(*f)).collect(),
         "activity" => {

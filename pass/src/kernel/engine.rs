@@ -4,6 +4,7 @@ use super::analysis::Content;
 use super::analysis::activity::{Activity, Ask};
 use super::analysis::words::Words;
 use super::globals::Globals;
+use super::request::Activity as Asked;
 use super::reverse::augment::Augment;
 use super::reverse::construct::{Argument, Signature};
 use super::reverse::counted::{Counted, count_loops};
@@ -71,7 +72,12 @@ impl<'m> Engine<'m> {
         add_bodies(module);
         let counted = normalize(module, analyses).map_err(failed)?;
         let roots: Vec<_> = requests.iter().map(|r| r.function).collect();
-        let content = Content::new(module, analyses, &roots);
+        let constant = |p: Value<'m>| {
+            let asked = |r: &DiffRequest<'m>| r.function.params().iter().position(|q| *q == p);
+            let asked = requests.iter().filter_map(|r| Some(r.arguments[asked(r)?]));
+            asked.into_iter().all(|a| a == Asked::Const)
+        };
+        let content = Content::new(module, analyses, &roots, &constant);
         let words = Words::new(&content);
         let ask = |r: &DiffRequest<'m>| Ask {
             function: r.function,

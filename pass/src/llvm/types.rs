@@ -225,6 +225,12 @@ impl<'m> Context<'m> {
         ty(unsafe { c::LLVMDoubleTypeInContext(self.0) })
     }
 
+    /// `x86_fp80`.
+    pub fn extended(self) -> Type<'m> {
+        // SAFETY: the context is live.
+        ty(unsafe { c::LLVMX86FP80TypeInContext(self.0) })
+    }
+
     /// `ptr`.
     pub fn ptr(self) -> Type<'m> {
         // SAFETY: the context is live.

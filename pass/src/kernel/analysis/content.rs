@@ -37,6 +37,10 @@ pub enum Field {
     F64,
     /// `float`.
     F32,
+    /// `long double`.
+    F80,
+    /// Four bytes of the caller's memory that no code touches as what they are: of a float, or of an integer.
+    Part,
     /// A pointer.
     Pointer,
 }
@@ -79,9 +83,15 @@ impl Holds {
 }
 
 impl<'a, 'm> Content<'a, 'm> {
-    /// Looks at all functions of a module. `roots` are those that are called from outside.
-    pub fn new(module: Mod<'m>, llvm: &'a Analyses<'m>, roots: &[Function<'m>]) -> Self {
-        let mut c = Constraints::solve(module, llvm, roots);
+    /// Looks at all functions of a module. `roots` are those that are called from outside, `constant` says which of their
+    /// arguments have no derivative in any call.
+    pub fn new(
+        module: Mod<'m>,
+        llvm: &'a Analyses<'m>,
+        roots: &[Function<'m>],
+        constant: &dyn Fn(Value<'m>) -> bool,
+    ) -> Self {
+        let mut c = Constraints::solve(module, llvm, roots, constant);
         spread_open(&mut c);
         crossing::note(&mut c);
         Self { inner: RefCell::new(c) }
@@ -309,11 +319,11 @@ fn holds(c: &mut Constraints<'_, '_>, t: Target, size: Option<u64>, open: bool) 
         pointers: all.has_pointer(),
         f64: all.meets(Kinds::F64 | Kinds::F64_TAIL),
         f32: all.meets(Kinds::F32),
-        other: all.meets(Kinds::OTHER_FLOAT),
-        unknown: all.meets(Kinds::UNKNOWN),
+        other: all.meets(Kinds::OTHER_FLOAT | Kinds::F80 | Kinds::F80_TAIL),
+        unknown: all.meets(Kinds::UNKNOWN | Kinds::PART),
     };
-    if all.is_none() {
-        return if unknown { nothing_known(c) } else { Holds::Integers };
+    if all.is_none() && (!unknown || c.told) {
+        return if unknown { TOLD_NOTHING } else { Holds::Integers };
     }
     if length % 4 != 0 && period != 0 || length > 4 * WINDOW as i64 {
         return undecided;
@@ -335,35 +345,38 @@ fn holds(c: &mut Constraints<'_, '_>, t: Target, size: Option<u64>, open: bool) 
             }
         }
     }
-    if unknown && known.contains(&false) && !all.is_none() {
-        // Parts of memory from outside that no code of the module touches.
-        return match undecided {
-            Holds::Undecided { f64, f32, other, .. } if c.told => Holds::Undecided {
+    // Parts of memory from outside that no code of the module touches.
+    if unknown && known.contains(&false) {
+        if c.told
+            && let Holds::Undecided { f64, f32, other, .. } = undecided
+        {
+            return Holds::Undecided {
                 pointers: true,
                 f64,
                 f32,
                 other,
                 unknown: true,
-            },
-            _ => Holds::UNKNOWN,
-        };
+            };
+        }
+        for (lane, _) in lanes.iter_mut().zip(known).filter(|(_, known)| !known) {
+            *lane = Kinds::PART;
+        }
+    }
+    // Less than four bytes are no part of a float.
+    if period == 0 && length % 4 != 0 && lanes.last().is_some_and(|l| *l == Kinds::PART) {
+        lanes.pop();
     }
     fields(&lanes, period).unwrap_or(undecided)
 }
 
-/// What memory from outside holds that no code of the module touches.
-fn nothing_known(c: &Constraints<'_, '_>) -> Holds {
-    match c.told {
-        true => Holds::Undecided {
-            pointers: true,
-            f64: false,
-            f32: false,
-            other: false,
-            unknown: true,
-        },
-        false => Holds::UNKNOWN,
-    }
-}
+/// What memory from outside holds that no code of the module touches, if run time tells which floats there are.
+const TOLD_NOTHING: Holds = Holds::Undecided {
+    pointers: true,
+    f64: false,
+    f32: false,
+    other: false,
+    unknown: true,
+};
 
 fn fields(lanes: &[Kinds], period: u64) -> Option<Holds> {
     let mut fields = vec![];
@@ -374,15 +387,17 @@ fn fields(lanes: &[Kinds], period: u64) -> Option<Holds> {
         let field = match lanes[i] {
             Kinds::NONE => None,
             Kinds::F32 => Some(Field::F32),
+            Kinds::PART => Some(Field::Part),
+            Kinds::F80 if lanes.get(i + 1..i + 3) == Some(&[Kinds::F80_TAIL; 2]) => Some(Field::F80),
             Kinds::F64 if tail == Some(Kinds::F64_TAIL) => Some(Field::F64),
             Kinds::PTR if tail == Some(Kinds::PTR_TAIL) => Some(Field::Pointer),
             _ => return None,
         };
         fields.extend(field.map(|f| (offset, f)));
-        i += if matches!(field, Some(Field::F64 | Field::Pointer)) {
-            2
-        } else {
-            1
+        i += match field {
+            Some(Field::F80) => 3,
+            Some(Field::F64 | Field::Pointer) => 2,
+            _ => 1,
         };
     }
     Some(Holds::Fields { period, fields })

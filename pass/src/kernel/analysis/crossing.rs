@@ -1,10 +1,9 @@
 //! What crosses the module: copied from memory that code outside knows, perhaps by way of the module's own memory and of
 //! registers, to memory that code outside knows, and touched by no code of the module as what it is.
 //!
-//! Such cells are noted as [`Kinds::UNKNOWN`]. Numbers are no such cells: what is computed with is an integer.
+//! Such cells are noted as foreign ([`Constraints::foreign`]). Numbers are no such cells: what is computed with is an integer.
 
 use super::constraints::{Constraints, Flow};
-use super::kinds::Kinds;
 use std::collections::HashSet;
 
 /// Notes what crosses.
@@ -41,7 +40,8 @@ pub(super) fn note(c: &mut Constraints<'_, '_>) {
         if crosses && c.regions.kinds(slot).is_none() {
             let class = c.regions.class(slot);
             if !numbers.contains(&class) {
-                c.regions.note(slot, Kinds::UNKNOWN);
+                let kinds = c.foreign();
+                c.regions.note(slot, kinds);
             }
         }
     }

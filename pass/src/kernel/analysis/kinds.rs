@@ -17,18 +17,24 @@ impl Kinds {
     pub const F64_TAIL: Self = Self(2);
     /// `float`.
     pub const F32: Self = Self(4);
-    /// A float of another width (`half`, `x86_fp80`, `fp128`).
+    /// A float of another width (`half`, `fp128`).
     pub const OTHER_FLOAT: Self = Self(8);
     /// A pointer.
     pub const PTR: Self = Self(16);
     /// Second half of a pointer.
     pub const PTR_TAIL: Self = Self(32);
     /// Floats of all widths.
-    pub const FLOATS: Self = Self(1 | 2 | 4 | 8);
+    pub const FLOATS: Self = Self(1 | 2 | 4 | 8 | 512 | 1024);
     /// Single bytes of something that is not an integer.
     pub const PARTIAL: Self = Self(64);
     /// Copied between memory that code outside knows, and touched nowhere else.
     pub const UNKNOWN: Self = Self(128);
+    /// The same, where run time does not tell either: part of a float of whatever width, if not of an integer.
+    pub const PART: Self = Self(256);
+    /// `x86_fp80`.
+    pub const F80: Self = Self(512);
+    /// The rest of an `x86_fp80`.
+    pub const F80_TAIL: Self = Self(1024);
 
     /// Is it nothing but integers?
     pub fn is_none(self) -> bool {
@@ -52,12 +58,12 @@ impl Kinds {
 
     /// Can floats be in it?
     pub fn has_float(self) -> bool {
-        self.meets(Self::FLOATS | Self::PARTIAL | Self::UNKNOWN)
+        self.meets(Self::FLOATS | Self::UNKNOWN | Self::PART | Self::PARTIAL)
     }
 
     /// Can pointers be in it?
     pub fn has_pointer(self) -> bool {
-        self.meets(Self::PTR | Self::PTR_TAIL | Self::PARTIAL | Self::UNKNOWN)
+        self.meets(Self::PTR | Self::PTR_TAIL | Self::UNKNOWN | Self::PARTIAL)
     }
 }
 
@@ -85,7 +91,7 @@ impl BitAnd for Kinds {
 
 impl fmt::Display for Kinds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [(Kinds, &str); 8] = [
+        const NAMES: [(Kinds, &str); 11] = [
             (Kinds::F64, "f64"),
             (Kinds::F64_TAIL, "f64+4"),
             (Kinds::F32, "f32"),
@@ -94,6 +100,9 @@ impl fmt::Display for Kinds {
             (Kinds::PTR_TAIL, "ptr+4"),
             (Kinds::PARTIAL, "bytes"),
             (Kinds::UNKNOWN, "unknown"),
+            (Kinds::PART, "part"),
+            (Kinds::F80, "f80"),
+            (Kinds::F80_TAIL, "f80+4"),
         ];
         let names: Vec<_> = NAMES.iter().filter(|(k, _)| self.has(*k)).map(|(_, n)| *n).collect();
         match names[..] {

@@ -53,6 +53,7 @@ pub(crate) fn float_kind(t: Type<'_>) -> Kinds {
     match t.kind() {
         TypeKind::LLVMDoubleTypeKind => Kinds::F64,
         TypeKind::LLVMFloatTypeKind => Kinds::F32,
+        TypeKind::LLVMX86_FP80TypeKind => Kinds::F80,
         _ => Kinds::OTHER_FLOAT,
     }
 }
@@ -62,6 +63,7 @@ pub(crate) fn part_kind(first: Kinds, i: u32) -> Kinds {
     match (first, i) {
         (k, 0) => k,
         (Kinds::F64, _) => Kinds::F64_TAIL,
+        (Kinds::F80, _) => Kinds::F80_TAIL,
         (Kinds::PTR, _) => Kinds::PTR_TAIL,
         (k, _) => k,
     }

@@ -90,7 +90,7 @@ impl<'m> Words<'m> {
         let kinds = |c: &mut Constraints<'_, 'm>, s: u32| match (from[s as usize] && to[s as usize], c.regions.kinds(s))
         {
             (true, k) => k,
-            (false, Kinds::NONE) if foreign[s as usize] && outward[s as usize] => Kinds::UNKNOWN,
+            (false, Kinds::NONE) if foreign[s as usize] && outward[s as usize] => c.foreign(),
             _ => Kinds::NONE,
         };
         let values: Vec<(Value<'m>, u32)> = c.values.iter().map(|(v, s)| (*v, *s)).collect();

@@ -1,11 +1,17 @@
 //! Functions of the C and C++ libraries that work on the memory they are given, or on complex numbers: they get a body,
-//! written in C, which is differentiated like any other. What the program itself calls stays the library's.
+//! written in C or taken from the headers of C++, which is differentiated like any other. What the program itself calls
+//! stays the library's.
 //!
 //! They are inlined: to the analyses of memory all that one function works on is one.
 
-use crate::llvm::{Linkage, Mod, parse_text};
+use super::closure;
+use crate::llvm::{Function, Linkage, Mod, parse_text};
+use std::collections::HashSet;
 
-const TEXTS: [&str; 3] = [
+/// Those that call others come first.
+const TEXTS: [&str; 5] = [
+    include_str!(concat!(env!("OUT_DIR"), "/string.ll")),
+    include_str!(concat!(env!("OUT_DIR"), "/chars.ll")),
     include_str!(concat!(env!("OUT_DIR"), "/complex.ll")),
     include_str!(concat!(env!("OUT_DIR"), "/sort.ll")),
     include_str!(concat!(env!("OUT_DIR"), "/tree.ll")),
@@ -16,31 +22,45 @@ const TEXTS: [&str; 3] = [
 /// # Errors
 /// If LLVM cannot read or link them.
 pub(super) fn link(module: Mod<'_>) -> Result<(), String> {
+    let asked = |f: &Function<'_>| f.is_declaration() && f.value().users().next().is_some();
     for text in TEXTS {
-        let own = parse_text(module.context(), text)?;
-        let bodies: Vec<_> = own.module().functions().filter(|f| !f.is_declaration()).collect();
-        let mut wanted = vec![];
-        for f in bodies {
-            let asked = module
-                .function(&f.name())
-                .is_some_and(|g| g.is_declaration() && g.ty() == f.ty() && g.value().users().next().is_some());
-            match asked {
-                true => wanted.push(f.name()),
-                // Only what the others need of it stays.
-                false => f.set_linkage(Linkage::LLVMInternalLinkage),
-            }
-        }
-        if wanted.is_empty() {
+        // Most programs need none of them, and reading takes longer than looking.
+        let declared: Vec<_> = module.functions().filter(asked).collect();
+        let names: HashSet<_> = declared.iter().map(|f| f.name()).collect();
+        if !defined(text).any(|name| names.contains(name)) {
             continue;
         }
-        own.module().adopt_target(module);
-        own.link_into(module)?;
+        let own = parse_text(module.context(), text)?;
+        let has = |f: Function<'_>| {
+            let body = own.module().function(&f.name())?;
+            (!body.is_declaration() && body.ty() == f.ty()).then_some(body)
+        };
+        let wanted: Vec<_> = declared.into_iter().filter_map(has).collect();
+        let roots: Vec<_> = wanted.iter().map(|f| f.value()).collect();
+        let reached = closure::direct(&roots, &|_| true);
+        let part = own.module().copy_of(&reached.definitions);
+        let wanted: Vec<_> = wanted.iter().map(|f| f.name()).collect();
+        for f in part.module().functions().filter(|f| !f.is_declaration()) {
+            f.add_attribute("alwaysinline");
+            f.set_linkage(if wanted.contains(&f.name()) {
+                Linkage::LLVMExternalLinkage
+            } else {
+                Linkage::LLVMInternalLinkage
+            });
+        }
+        part.module().adopt_target(module);
+        part.link_into(module)?;
         for f in wanted.iter().filter_map(|name| module.function(name)) {
             f.set_linkage(Linkage::LLVMInternalLinkage);
-            f.add_attribute("alwaysinline");
         }
     }
     Ok(())
+}
+
+/// The functions that LLVM's text defines.
+fn defined(text: &str) -> impl Iterator<Item = &str> {
+    let heads = text.lines().filter(|line| line.starts_with("define"));
+    heads.filter_map(|line| Some(line.split_once('@')?.1.split_once('(')?.0))
 }
 
 #[cfg(test)]

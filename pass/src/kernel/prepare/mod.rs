@@ -13,6 +13,7 @@ pub(crate) mod closure;
 mod library;
 mod operators;
 pub(crate) mod optimise;
+mod x86;
 
 use super::DiffRequest;
 use crate::llvm::{Function, Linkage, Mod, OwnedMod, Value};
@@ -72,6 +73,7 @@ impl<'c> Work<'c> {
         }
         super::marks::read(module);
         super::rules::lower_outputs(module);
+        x86::lower(module);
         bounds::note(module);
         // Nothing in the module calls these yet, or holds their addresses.
         let declared = |f: &Function<'c>| {

@@ -70,7 +70,7 @@ pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<(), Refu
     };
     let seeds = pointers.iter().any(|p| plan.content.may_hold_seeds(*p));
     let open = pointers.iter().any(|p| plan.content.is_open(*p));
-    if other || unknown && !plan.content.is_told() || seeds && p && (f64 || f32) || open && f64 && f32 {
+    if other || unknown && !plan.content.is_told() || seeds && p && f32 || open && f64 && f32 {
         let help = "copy the values one by one, or copy whole values of one type";
         return Err(Refusal::at(
             i,
@@ -117,6 +117,8 @@ fn table<'m>(engine: &Engine<'m>, fields: &[(u64, Field)]) -> (Value<'m>, Value<
         Field::Pointer => 0,
         Field::F64 => 1,
         Field::F32 => 2,
+        Field::Part => 3,
+        Field::F80 => 4,
     };
     let entries: Vec<_> = fields
         .iter()
@@ -171,6 +173,11 @@ pub(super) fn forward_copy<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<
     let word = context.int(64);
     let (b, pointer) = (a.b, context.ptr());
     let (s_to, s_from) = (a.shadow(to)?, a.shadow(from)?);
+    let seeds = [to, from].map(|p| needs_mask(&holds) && a.plan.content.may_hold_seeds(p));
+    if seeds.contains(&true) {
+        // What was there has to be known.
+        b.before(a.primal(i));
+    }
     let bytes = b.cast_int(a.primal(i.operand(2)), word);
     // In the forward sweep there is no branch: where there is no shadow, no bytes are copied.
     let mut active = context.int(1).all_ones();
@@ -203,16 +210,25 @@ pub(super) fn forward_copy<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<
             }
         }
         Holds::Undecided { .. } => {
-            let mask = b.call(
-                a.engine.support("cotangent.copy.words"),
-                &[a.arena, s_to, s_from, bytes],
-            );
+            let mask = match seeds.contains(&true) {
+                true => {
+                    let seeds = seeds.map(|s| word.int(u64::from(s)));
+                    let (primal_to, primal_from) = (a.primal(to), a.primal(from));
+                    let all = [a.arena, s_to, s_from, bytes, primal_to, primal_from, seeds[0], seeds[1]];
+                    b.call(a.engine.support("cotangent.copy.given"), &all)
+                }
+                false => b.call(
+                    a.engine.support("cotangent.copy.words"),
+                    &[a.arena, s_to, s_from, bytes],
+                ),
+            };
             if let Some(field) = a.field(a.plan.shape.region_of_value(i), Slot::Mask(i)) {
                 b.store(mask, field);
             }
         }
         Holds::Integers => {}
     }
+    a.after(i);
     Ok(())
 }
 
@@ -299,12 +315,11 @@ fn move_back<'m>(
             let floats: Vec<_> = fields.iter().copied().filter(|(_, f)| *f != Field::Pointer).collect();
             match unrolled(&floats, *period, constant) {
                 Some(all) => {
-                    let ty = |f: Field| {
-                        if f == Field::F64 {
-                            context.double()
-                        } else {
-                            context.float()
-                        }
+                    let ty = |f: Field| match f {
+                        Field::F64 => context.double(),
+                        Field::F80 => context.extended(),
+                        Field::Part => context.int(32),
+                        Field::F32 | Field::Pointer => context.float(),
                     };
                     let mut read = vec![];
                     for (o, f) in &all {
@@ -314,7 +329,11 @@ fn move_back<'m>(
                     }
                     for ((o, f), x) in all.iter().zip(read) {
                         let at = offset(b, to, *o);
-                        let sum = b.fadd(b.load_aligned(ty(*f), at, 4), x);
+                        let there = b.load_aligned(ty(*f), at, 4);
+                        let sum = match f {
+                            Field::Part => b.call(engine.support("cotangent.add.part"), &[there, x]),
+                            _ => b.fadd(there, x),
+                        };
                         b.store_aligned(sum, at, 4);
                     }
                 }

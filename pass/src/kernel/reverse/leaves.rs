@@ -53,6 +53,11 @@ pub struct Leaves<'w, 'm> {
     pub lanes: Lanes<'w>,
 }
 
+/// May the lane hold a float, or part of one, that is nowhere touched as a float?
+fn is_part(k: Kinds) -> bool {
+    k.meets(Kinds::PART | Kinds::PARTIAL) && !k.meets(Kinds::FLOATS | Kinds::UNKNOWN)
+}
+
 /// What a type carries if its integers are just that.
 pub fn carries(ty: Type<'_>) -> Carries {
     match ty.kind() {
@@ -172,6 +177,9 @@ impl<'m> Leaves<'_, 'm> {
         if !lanes.iter().any(|(_, k)| k.has_float()) {
             return x;
         }
+        if lanes.iter().any(|(_, k)| is_part(*k)) && bytes.is_multiple_of(4) {
+            return self.add_parts(b, x, y, at);
+        }
         let doubles = Kinds::F64 | Kinds::F64_TAIL;
         if lanes.iter().any(|(_, k)| k.meets(Kinds::UNKNOWN))
             && bytes == 8
@@ -240,6 +248,36 @@ impl<'m> Leaves<'_, 'm> {
             sum = b.shuffle(sum, spread, mask(&keep));
         }
         b.bitcast(sum, ty)
+    }
+
+    /// The sum of two words with lanes of which nothing is known: these are decided at run time.
+    fn add_parts(self, b: &Builder<'m>, x: Value<'m>, y: Value<'m>, at: u32) -> Value<'m> {
+        let context = x.ty().context();
+        let bits = x.ty().scalar().int_width() * x.ty().length() as u32;
+        let narrow = context.int(32).vector(bits / 32);
+        let own = |l: u32| self.lanes.iter().any(|(o, k)| *o == at + 4 * l && is_part(*k));
+        let mask: Vec<_> = (0..bits / 32)
+            .map(|l| match own(l) {
+                true => context.int(32).all_ones(),
+                false => context.int(32).zero(),
+            })
+            .collect();
+        let mask = context.const_vector(&mask);
+        let parts = |v| b.and(b.bitcast(v, narrow), mask);
+        let decided = self.add_undecided(b, parts(x), parts(y));
+        let others: Vec<_> = self
+            .lanes
+            .iter()
+            .filter(|(_, k)| !k.meets(Kinds::PART))
+            .copied()
+            .collect();
+        let others = Leaves {
+            module: self.module,
+            lanes: &others,
+        };
+        let rest = b.bitcast(others.add_words(b, x, y, at), narrow);
+        let rest = b.and(rest, b.xor(mask, narrow.all_ones()));
+        b.bitcast(b.or(rest, decided), x.ty())
     }
 
     /// The sum of two words of which only run time knows how wide their floats are: in every lane one of them is zero, or

@@ -10,6 +10,7 @@
 
 use super::augment::Augment;
 use super::construct::Construct;
+use super::given;
 use super::leaves::{Carries, is_active, is_made, only_if};
 use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
@@ -80,7 +81,8 @@ fn is_either<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
 /// pointers from floats: in the forward sweep the shadow of a float is zero.
 fn is_undecided<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
     let v = moved(i);
-    let mut known = Kinds::F64 | Kinds::F64_TAIL | Kinds::F32 | Kinds::PTR | Kinds::PTR_TAIL | Kinds::PARTIAL;
+    let floats = Kinds::F64 | Kinds::F64_TAIL | Kinds::F32 | Kinds::PART;
+    let mut known = floats | Kinds::PTR | Kinds::PTR_TAIL | Kinds::PARTIAL;
     if plan.content.is_told() {
         known |= Kinds::UNKNOWN;
     }
@@ -89,13 +91,24 @@ fn is_undecided<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
     }
     let all = |kind| plan.leaves(v).lanes.iter().all(|(_, k)| *k == kind);
     let touched = plan.leaves(v).lanes.iter().all(|(_, k)| !k.has(Kinds::UNKNOWN));
-    let whole = words_of(v.ty()).is_some_and(|words| !words.is_vector() || touched);
+    let words = words_of(v.ty());
     // Part of a pointer has part of a shadow: where that is zero, nothing else is there in the reverse. Parts of floats
     // are moved, not added.
     let narrow = v.ty().is_int() && v.ty().int_width() < 64;
     let part = narrow && (touched || v.ty().int_width() < 32 || all(Kinds::UNKNOWN));
-    let told = (whole || part) && !plan.content.may_hold_seeds(access(i).0);
+    let told = match plan.content.may_hold_seeds(access(i).0) {
+        true => {
+            let doubles = |(_, k): &(u32, Kinds)| !k.meets(Kinds::F32 | Kinds::PARTIAL);
+            words.is_some() && touched && plan.leaves(v).lanes.iter().all(doubles)
+        }
+        false => part || words.is_some_and(|words| !words.is_vector() || touched),
+    };
     is_either(i, plan) && !told
+}
+
+/// The type as words, if what is loaded or stored there is either a pointer or a `double`, whose shadow may be a seed.
+fn beside_seeds<'m>(i: Value<'m>, plan: &Plan<'m>) -> Option<Type<'m>> {
+    words_of(moved(i).ty()).filter(|_| is_either(i, plan) && plan.content.may_hold_seeds(access(i).0))
 }
 
 /// The type as words as wide as a pointer: one, or a vector of them.
@@ -226,7 +239,10 @@ pub(super) fn forward_load<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<
     }
     let shadow = a.shadow(address)?;
     let from = or_aside(a, known, shadow, || a.nothing(ty));
-    let loaded = a.b.load_aligned(ty, from, alignment(i));
+    let mut loaded = a.b.load_aligned(ty, from, alignment(i));
+    if let Some(words) = beside_seeds(i, a.plan) {
+        loaded = given::loaded(a.b, words, a.primal(i), loaded);
+    }
     let found = a.found(i, loaded);
     a.set_shadow(i, found);
     Ok(())
@@ -255,8 +271,18 @@ pub(super) fn forward_store<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result
     if known == Target::Inactive {
         return Ok(());
     }
-    let to = or_aside(a, known, target, || a.aside(ty));
-    a.b.store_aligned(value, to, alignment(i));
+    let place = || or_aside(a, known, target, || a.aside(ty));
+    let (to, left) = match beside_seeds(i, a.plan) {
+        Some(words) => {
+            a.b.before(a.primal(i));
+            let to = place();
+            let left = given::stored(a, words, value, (a.primal(address), to), alignment(i));
+            a.after(i);
+            (to, left)
+        }
+        None => (place(), value),
+    };
+    a.b.store_aligned(left, to, alignment(i));
     Ok(())
 }
 
@@ -317,9 +343,17 @@ pub(super) fn reverse_store<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(
         };
         unless_shadowed(s.engine, b, i, Lost::Stored, shadow, float);
     }
+    let float = match beside_seeds(i, s.plan) {
+        Some(words) => Some((words, is_no_pointer(b, s.shadow(value)?))),
+        None => None,
+    };
     let cotangent = guarded(b, s.plan, known, shadow, Some(ty.zero()), || {
         let cotangent = b.load_aligned(ty, shadow, alignment);
-        b.store_aligned(ty.zero(), shadow, alignment);
+        // The shadows of pointers are the caller's, who may use them again.
+        let left = float.map_or(ty.zero(), |(words, float)| {
+            b.bitcast(b.select(float, words.zero(), b.bitcast(cotangent, words)), ty)
+        });
+        b.store_aligned(left, shadow, alignment);
         Some(cotangent)
     });
     if let Some(cotangent) = cotangent

@@ -17,6 +17,7 @@ mod cut;
 pub mod dispatch;
 pub mod edges;
 pub mod frame;
+mod given;
 pub mod leaves;
 pub mod memory;
 pub mod moves;

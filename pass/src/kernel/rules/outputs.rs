@@ -4,7 +4,6 @@
 //!     sincos(x, s, c)      {a, b} = llvm.sincos(x); store a, s; store b, c
 //!     y = modf(x, p)       {y, b} = llvm.modf(x); store b, p
 //!     y = frexp(x, p)      {y, n} = llvm.frexp(x); store n, p
-//!     y = remquo(x, z, p)  remquo(x, z, p); y = remainder(x, z)
 
 use super::table::{Form, form_of};
 use crate::llvm::{Builder, Mod, Opcode, Value};
@@ -18,14 +17,12 @@ pub(crate) fn lower_outputs(module: Mod<'_>) {
     for call in calls.collect::<Vec<_>>() {
         let name = call.callee().filter(|f| f.is_declaration()).map(|f| f.name());
         let known = name.and_then(|n| {
-            ["sincos", "modf", "frexp", "remquo"]
+            ["sincos", "modf", "frexp"]
                 .into_iter()
                 .find_map(|k| Some((k, form_of(&n, k)?)))
         });
-        match known {
-            Some(("remquo", form)) => divide(module, call, form),
-            Some((name, form)) => lower(module, call, name, form),
-            None => {}
+        if let Some((name, form)) = known {
+            lower(module, call, name, form);
         }
     }
 }
@@ -60,24 +57,6 @@ fn lower<'m>(module: Mod<'m>, call: Value<'m>, name: &str, form: Form) {
         call.replace_with(part(0));
     }
     call.erase();
-}
-
-/// The call stays for the sake of the quotient, which is an integer.
-fn divide<'m>(module: Mod<'m>, call: Value<'m>, form: Form) {
-    let operands = call.arguments();
-    let floats = operands.len() == 3 && operands[..2].iter().all(|x| form.fits(x.ty()));
-    let Some(callee) = call.callee().filter(|_| floats) else {
-        return;
-    };
-    let ty = call.ty();
-    let name = callee.name().replace("remquo", "remainder");
-    let remainder = module
-        .function(&name)
-        .unwrap_or_else(|| module.add_function(&name, ty.context().function(ty, &[ty, ty])));
-    let b = Builder::new(module.context());
-    b.before(call);
-    b.set_location(call.location());
-    call.replace_with(b.call(remainder, &operands[..2]));
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 ; Copies of memory. Forward, shadow pointers are copied. In reverse, cotangents of the copy are added to those of the
-; original, and end in the copy. A field table says what is where: offset and sort (0 pointer, 1 double, 2 float) of every
-; field of a period.
+; original, and end in the copy. A field table says what is where: offset and sort (0 pointer, 1 double, 2 float,
+; 3 part of what is not known, 4 long double) of every field of a period.
 
 declare void @cotangent.stop(ptr)
 
-@cotangent.says.undecided = private unnamed_addr constant [93 x i8] c"cotangent: cotangents of a float and of a double meet in a union; the result is undetermined\00"
+@cotangent.says.undecided = private unnamed_addr constant [213 x i8] c"cotangent: two cotangents meet in memory of which nothing tells whether it holds floats, doubles or integers (a union, or what is only copied): use the values by their type, and leave zeros in shadows of integers\00"
 
 ; Two cotangents were to be added of which the width is not known.
 define void @cotangent.undecided() #1 {
@@ -129,14 +129,16 @@ entry:
   ret void
 }
 
-; Memory that holds fields. Forward.
+; Memory that holds fields. Forward. Where the ranges overlap, from their end if the copy lies ahead.
 define void @cotangent.copy.fields(ptr %to, ptr %from, i64 %bytes, i64 %period, ptr %table, i64 %count) #0 {
 entry:
+  %periods = call i64 @cotangent.periods(i64 %bytes, i64 %period)
+  %descend = icmp ult ptr %from, %to
   br label %period.head
 
 period.head:
-  %base = phi i64 [ 0, %entry ], [ %base.next, %period.next ]
-  %in = icmp ult i64 %base, %bytes
+  %p = phi i64 [ 0, %entry ], [ %p.next, %period.next ]
+  %in = icmp ult i64 %p, %periods
   br i1 %in, label %field.head, label %exit
 
 field.head:
@@ -145,7 +147,10 @@ field.head:
   br i1 %open, label %field, label %period.next
 
 field:
-  %entry.at = getelementptr { i64, i64 }, ptr %table, i64 %k
+  %turn = call i64 @cotangent.turn(i64 %p, i64 %periods, i1 %descend)
+  %base = mul i64 %turn, %period
+  %here = call i64 @cotangent.turn(i64 %k, i64 %count, i1 %descend)
+  %entry.at = getelementptr { i64, i64 }, ptr %table, i64 %here
   %offset = load i64, ptr %entry.at, align 8
   %sort.at = getelementptr i8, ptr %entry.at, i64 8
   %sort = load i64, ptr %sort.at, align 8
@@ -167,7 +172,7 @@ field.next:
   br label %field.head
 
 period.next:
-  %base.next = add i64 %base, %period
+  %p.next = add i64 %p, 1
   br label %period.head
 
 exit:
@@ -177,11 +182,13 @@ exit:
 ; Reverse.
 define void @cotangent.move.fields(ptr %to, ptr %from, i64 %bytes, i64 %period, ptr %table, i64 %count) #0 {
 entry:
+  %periods = call i64 @cotangent.periods(i64 %bytes, i64 %period)
+  %descend = icmp ult ptr %from, %to
   br label %period.head
 
 period.head:
-  %base = phi i64 [ 0, %entry ], [ %base.next, %period.next ]
-  %in = icmp ult i64 %base, %bytes
+  %p = phi i64 [ 0, %entry ], [ %p.next, %period.next ]
+  %in = icmp ult i64 %p, %periods
   br i1 %in, label %field.head, label %exit
 
 field.head:
@@ -190,7 +197,10 @@ field.head:
   br i1 %open, label %field, label %period.next
 
 field:
-  %entry.at = getelementptr { i64, i64 }, ptr %table, i64 %k
+  %turn = call i64 @cotangent.turn(i64 %p, i64 %periods, i1 %descend)
+  %base = mul i64 %turn, %period
+  %here = call i64 @cotangent.turn(i64 %k, i64 %count, i1 %descend)
+  %entry.at = getelementptr { i64, i64 }, ptr %table, i64 %here
   %offset = load i64, ptr %entry.at, align 8
   %sort.at = getelementptr i8, ptr %entry.at, i64 8
   %sort = load i64, ptr %sort.at, align 8
@@ -202,6 +212,8 @@ what:
   switch i64 %sort, label %field.next [
     i64 1, label %double
     i64 2, label %float
+    i64 3, label %part
+    i64 4, label %extended
   ]
 
 double:
@@ -212,15 +224,86 @@ float:
   call void @cotangent.move.one.f32(ptr %to, ptr %from, i64 %at)
   br label %field.next
 
+part:
+  call void @cotangent.move.one.part(ptr %to, ptr %from, i64 %at)
+  br label %field.next
+
+extended:
+  call void @cotangent.move.one.f80(ptr %to, ptr %from, i64 %at)
+  br label %field.next
+
 field.next:
   %k.next = add i64 %k, 1
   br label %field.head
 
 period.next:
-  %base.next = add i64 %base, %period
+  %p.next = add i64 %p, 1
   br label %period.head
 
 exit:
+  ret void
+}
+
+; How many periods there are, the last one perhaps in part.
+define i64 @cotangent.periods(i64 %bytes, i64 %period) #2 {
+entry:
+  %short = sub i64 %period, 1
+  %up = add i64 %bytes, %short
+  %none = icmp eq i64 %period, 0
+  %by = select i1 %none, i64 1, i64 %period
+  %periods = udiv i64 %up, %by
+  %all = select i1 %none, i64 0, i64 %periods
+  ret i64 %all
+}
+
+; Which of `count` is the `k`-th, from the start or from the end.
+define i64 @cotangent.turn(i64 %k, i64 %count, i1 %descend) #2 {
+entry:
+  %left = sub i64 %count, %k
+  %last = sub i64 %left, 1
+  %turn = select i1 %descend, i64 %last, i64 %k
+  ret i64 %turn
+}
+
+define void @cotangent.move.one.part(ptr %to, ptr %from, i64 %at) #2 {
+entry:
+  %from.at = getelementptr i8, ptr %from, i64 %at
+  %to.at = getelementptr i8, ptr %to, i64 %at
+  %x = load i32, ptr %from.at, align 1
+  store i32 0, ptr %from.at, align 1
+  %y = load i32, ptr %to.at, align 1
+  %sum = call i32 @cotangent.add.part(i32 %x, i32 %y)
+  store i32 %sum, ptr %to.at, align 1
+  ret void
+}
+
+; The sum of two times four bytes of the caller's memory, which no code touches as what they are: of a float of some width,
+; or of an integer. It is known where only one of the two is not zero.
+define i32 @cotangent.add.part(i32 %x, i32 %y) #0 {
+entry:
+  %x.zero = icmp eq i32 %x, 0
+  %y.zero = icmp eq i32 %y, 0
+  %decided = or i1 %x.zero, %y.zero
+  br i1 %decided, label %add, label %stop
+
+stop:
+  call void @cotangent.undecided()
+  unreachable
+
+add:
+  %sum = or i32 %x, %y
+  ret i32 %sum
+}
+
+define void @cotangent.move.one.f80(ptr %to, ptr %from, i64 %at) #0 {
+entry:
+  %from.at = getelementptr i8, ptr %from, i64 %at
+  %to.at = getelementptr i8, ptr %to, i64 %at
+  %x = load x86_fp80, ptr %from.at, align 4
+  store x86_fp80 0xK00000000000000000000, ptr %from.at, align 4
+  %y = load x86_fp80, ptr %to.at, align 4
+  %sum = fadd x86_fp80 %x, %y
+  store x86_fp80 %sum, ptr %to.at, align 4
   ret void
 }
 
@@ -257,6 +340,61 @@ exit:
   ret ptr %mask
 }
 
+; The same where an end is the caller's, before the copy is made. There the shadow of a float may be a seed, and an address
+; tells a pointer: see `reverse/given.rs`. A mask of 2 says that the shadow of the pointer stays in the copy's place.
+define ptr @cotangent.copy.given(ptr %arena, ptr %to, ptr %from, i64 %bytes, ptr %primal.to, ptr %primal.from, i64 %to.given, i64 %from.given) #0 {
+entry:
+  %words = lshr i64 %bytes, 3
+  %mask = call ptr @cotangent.alloc(ptr %arena, i64 %words)
+  %ahead = icmp ult ptr %from, %to
+  %seeds.to = icmp ne i64 %to.given, 0
+  %seeds.from = icmp ne i64 %from.given, 0
+  %says = select i1 %seeds.to, i8 2, i8 1
+  br label %loop
+
+loop:
+  %k = phi i64 [ 0, %entry ], [ %next, %body ]
+  %more = icmp ult i64 %k, %words
+  br i1 %more, label %body, label %exit
+
+body:
+  %here = call i64 @cotangent.turn(i64 %k, i64 %words, i1 %ahead)
+  %from.at = getelementptr i64, ptr %from, i64 %here
+  %to.at = getelementptr i64, ptr %to, i64 %here
+  %mask.at = getelementptr i8, ptr %mask, i64 %here
+  %new.at = getelementptr i64, ptr %primal.from, i64 %here
+  %old.at = getelementptr i64, ptr %primal.to, i64 %here
+  %new = load i64, ptr %new.at, align 1
+  %old = load i64, ptr %old.at, align 1
+  %word = load i64, ptr %from.at, align 1
+  %seed = load i64, ptr %to.at, align 1
+  %new.address = call i1 @cotangent.is.address(i64 %new)
+  %old.address = call i1 @cotangent.is.address(i64 %old)
+  %set = icmp ne i64 %word, 0
+  %told = select i1 %seeds.from, i1 %new.address, i1 true
+  %pointer = and i1 %set, %told
+  %keeps.seed = xor i1 %old.address, true
+  %keeps = and i1 %seeds.to, %keeps.seed
+  %other = select i1 %keeps, i64 %seed, i64 0
+  %left = select i1 %pointer, i64 %word, i64 %other
+  store i64 %left, ptr %to.at, align 1
+  %byte = select i1 %pointer, i8 %says, i8 0
+  store i8 %byte, ptr %mask.at, align 1
+  %next = add i64 %k, 1
+  br label %loop
+
+exit:
+  ret ptr %mask
+}
+
+define i1 @cotangent.is.address(i64 %word) #2 {
+entry:
+  %fixed = freeze i64 %word
+  %above = sub i64 %fixed, 4096
+  %address = icmp ult i64 %above, 281474976706560
+  ret i1 %address
+}
+
 ; Its reverse: words that were pointers are left out. Two floats that may be of either width are only added if one is 0.
 define void @cotangent.move.words(ptr %to, ptr %from, i64 %bytes, ptr %mask, i64 %sort) #0 {
 entry:
@@ -275,9 +413,11 @@ body:
   %here = select i1 %descend, i64 %back, i64 %k
   %mask.at = getelementptr i8, ptr %mask, i64 %here
   %byte = load i8, ptr %mask.at, align 1
-  %pointer = icmp ne i8 %byte, 0
   %at = shl i64 %here, 3
-  br i1 %pointer, label %clear, label %what
+  switch i8 %byte, label %step [
+    i8 0, label %what
+    i8 1, label %clear
+  ]
 
 clear:
   %clear.at = getelementptr i8, ptr %from, i64 %at

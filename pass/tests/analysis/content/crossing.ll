@@ -16,7 +16,7 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
   %from -> #1 +0
   %count -> #2 +0
   %own -> #3 +0
-  #0 open: +0 unknown, +4 unknown, +8 unknown, +12 unknown
-  #1 open: +0 unknown, +4 unknown, +8 unknown, +12 unknown
+  #0 open: +0 part, +4 part, +8 part, +12 part
+  #1 open: +0 part, +4 part, +8 part, +12 part
   #2 open:
-  #3 stack: +0 unknown, +4 unknown, +8 unknown, +12 unknown
+  #3 stack: +0 part, +4 part, +8 part, +12 part

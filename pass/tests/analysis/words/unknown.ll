@@ -11,4 +11,4 @@ define i64 @f(ptr %to, ptr %from, ptr %n) {
 }
 ; ----
 @f
-  %a: 0: unknown, 4: unknown
+  %a: 0: part, 4: part

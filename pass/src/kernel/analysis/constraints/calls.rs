@@ -6,6 +6,7 @@ use crate::kernel::analysis::regions::Origin;
 use crate::kernel::analysis::shape::Sort;
 use crate::kernel::analysis::span::Span;
 use crate::kernel::callee::{does_output, is_silent};
+use crate::kernel::rules::rule_of;
 use crate::llvm::{Function, Value};
 
 /// Blocks of up to this many bytes are copied cell by cell.
@@ -63,6 +64,8 @@ impl<'m> Constraints<'_, 'm> {
         } else if does_output(&name) {
             // What it writes are numbers and texts.
             self.open(i, OPEN);
+        } else if rule_of(i).is_some() {
+            // It computes; what it leaves in memory are numbers.
         } else if i.call_has("noreturn") {
             self.thrown(&arguments);
         } else {

@@ -71,8 +71,14 @@ pub(crate) struct Constraints<'a, 'm> {
 }
 
 impl<'a, 'm> Constraints<'a, 'm> {
-    /// The constraints of all functions of a module, solved. `roots` are called from outside.
-    pub(crate) fn solve(module: Mod<'m>, llvm: &'a Analyses<'m>, roots: &[Function<'m>]) -> Self {
+    /// The constraints of all functions of a module, solved. `roots` are called from outside; integers among their
+    /// arguments that are `constant` carry nothing.
+    pub(crate) fn solve(
+        module: Mod<'m>,
+        llvm: &'a Analyses<'m>,
+        roots: &[Function<'m>],
+        constant: &dyn Fn(Value<'m>) -> bool,
+    ) -> Self {
         let mut c = Self {
             module,
             llvm,
@@ -98,7 +104,7 @@ impl<'a, 'm> Constraints<'a, 'm> {
             c.global(g);
         }
         for f in roots {
-            c.root(*f);
+            c.root(*f, constant);
         }
         for f in module.functions().filter(|f| !f.is_declaration()) {
             if f.is_address_taken() {
@@ -112,8 +118,14 @@ impl<'a, 'm> Constraints<'a, 'm> {
         c
     }
 
+    /// What is in memory that code outside knows and that no code of the module touches. Where run time does not tell,
+    /// pointers are left as they are: nobody here follows them.
+    pub(crate) fn foreign(&self) -> Kinds {
+        if self.told { Kinds::UNKNOWN } else { Kinds::PART }
+    }
+
     /// A function that is called from outside: its arguments point to memory that is.
-    fn root(&mut self, f: Function<'m>) {
+    fn root(&mut self, f: Function<'m>, constant: &dyn Fn(Value<'m>) -> bool) {
         for p in f.params() {
             let shape = self.shapes.of(p.ty());
             for leaf in &shape.leaves {
@@ -127,7 +139,7 @@ impl<'a, 'm> Constraints<'a, 'm> {
                         });
                         self.regions.point(slot, node, Span::exact(0));
                     }
-                    Sort::Word => self.sources.extend((slot..slot + leaf.slots).map(|s| (s, None))),
+                    Sort::Word if !constant(p) => self.sources.extend((slot..slot + leaf.slots).map(|s| (s, None))),
                     _ => {}
                 }
             }

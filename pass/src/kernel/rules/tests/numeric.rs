@@ -38,7 +38,7 @@ pub(super) fn ops(rule: &Rule, name: &Name, ty: Ty) -> Vec<Op> {
             return vec![Op::new(rule, name, ty, operands, None, text, String::new())];
         }
         Name::Intrinsic(n) if n.starts_with("llvm.x86.") => {
-            let (lane, bits) = if n.contains(".ps") {
+            let (lane, bits) = if n.contains("ps") {
                 ("float", 32)
             } else {
                 ("double", 64)
