@@ -70,6 +70,7 @@ fn differentiated() -> (String, Vec<Tape>) {
         primal_result: true,
         seed_argument: true,
         arena_argument: true,
+        width: 1,
         entry: "forward".into(),
     };
     let tapes = differentiate_with_tapes(work.module(), std::slice::from_ref(&request)).expect("a derivative");

@@ -55,6 +55,7 @@ fn time(module: &OwnedModule) -> Times {
         primal_result: false,
         seed_argument: false,
         arena_argument: false,
+        width: 1,
         entry: "grad".into(),
     };
     differentiate(work.module(), std::slice::from_ref(&request)).expect("a derivative");

@@ -205,7 +205,10 @@ fn of_allocation<'m>(allocation: Allocation) -> Option<Callee<'m>> {
     })
 }
 
-/// Input and output, clocks, random numbers and the like of the C and C++ libraries: what they write is no function of
+/// In mangled names of Rust, those of the standard streams.
+const STREAMS: &str = "3std2io5stdio";
+
+/// Input and output, clocks, random numbers and the like of the C, C++ and Rust libraries: what they write is no function of
 /// what they read that a derivative could follow. They write no float and no pointer.
 pub fn does_output(name: &str) -> bool {
     const NAMES: [&str; 47] = [
@@ -259,5 +262,9 @@ pub fn does_output(name: &str) -> bool {
     ];
     // How a hash table grows depends on how many elements it has.
     let hashes = name.starts_with("_ZNKSt8__detail20_Prime_rehash_policy") || name.starts_with("_ZSt11_Hash_bytes");
-    hashes || NAMES.contains(&name) || name.starts_with("_ZNSo") || name.starts_with("_ZStlsI")
+    hashes
+        || name.contains(STREAMS)
+        || NAMES.contains(&name)
+        || name.starts_with("_ZNSo")
+        || name.starts_with("_ZStlsI")
 }

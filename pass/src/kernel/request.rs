@@ -5,8 +5,8 @@
 //! * [`Mode::Combined`]: the primal's arguments; after each [`Activity::Dup`] argument its shadow; then, if
 //!   `seed_argument`, the cotangent of the result. Result: a structure of the primal's result if `primal_result`, then
 //!   the cotangents of the [`Activity::Out`] arguments, in order; the bare value if it is one; `void` if it is none.
-//! * [`Mode::Forward`]: the primal's arguments; after each `Dup` argument its shadow, or tangent. Result: a structure of
-//!   the primal's result if `primal_result`, then its tangent; bare or `void` as above.
+//! * [`Mode::Forward`]: the primal's arguments; after each `Dup` argument its shadows, or tangents, as many as `width`
+//!   says. Result: a structure of the primal's result if `primal_result`, then its tangents; bare or `void` as above.
 //! * Of both, the last argument is `ptr arena` if `arena_argument`.
 //! * [`Mode::Augmented`] and [`Mode::Reverse`] split the combined one. Augmented: arguments and shadows, then
 //!   `ptr arena`; gives the structure {`ptr` frame, primal's result, shadow of the result if it holds pointers}.
@@ -59,6 +59,8 @@ pub struct DiffRequest<'m> {
     /// Is the arena an argument, the last one, of a combined derivative or of tangents? Otherwise the entry has one of its
     /// own. Split sweeps always take it as an argument.
     pub arena_argument: bool,
+    /// Directions at once; other than one in [`Mode::Forward`] only.
+    pub width: u32,
     /// Name of the function to emit. If the module declares it, with the right type, it gets its body; calls of it
     /// are in the differentiated code when requests are nested.
     pub entry: String,

@@ -20,6 +20,7 @@ impl<'m> Requests<'m> {
                 && r.arguments == asked.activity
                 && r.result_active == asked.result_active
                 && r.primal_result == asked.primal_result
+                && r.width == asked.width
         };
         let k = self.all.iter().position(same).unwrap_or_else(|| {
             let word = match asked.mode {
@@ -36,6 +37,7 @@ impl<'m> Requests<'m> {
                 primal_result: asked.primal_result,
                 seed_argument: false,
                 arena_argument: false,
+                width: asked.width,
                 entry: format!("cotangent.{word}.{}.{}", self.all.len(), asked.function.name()),
             });
             self.all.len() - 1
@@ -59,7 +61,7 @@ pub(super) fn result_types<'m>(asked: &Asked<'m>) -> Vec<Type<'m>> {
         Mode::Combined => primal.into_iter().chain(outs).collect(),
         Mode::Forward => primal
             .into_iter()
-            .chain(asked.result_active.then_some(result))
+            .chain(vec![result; if asked.result_active { asked.width as usize } else { 0 }])
             .collect(),
         Mode::Reverse => outs.collect(),
         Mode::Augmented => split::augmented(asked),
@@ -140,6 +142,10 @@ fn pass<'m>(b: &Builder<'m>, call: Value<'m>, asked: &Asked<'m>, passed: Passed<
             let copy = scratch(call, object);
             b.memcpy(copy, from, words.int(module.size(object)), module.alignment(object));
             copy
+        }
+        Passed::Distant(first, distance, k) => {
+            let distance = b.cast_int(distance, words);
+            b.offset(first, b.mul(distance, words.int(u64::from(k))))
         }
         Passed::Scratch(object) => scratch(call, object),
         Passed::Place(object, index) => match asked.place {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! entry(function, [enzyme_tape, tape, …] { [marker,] argument [, shadow] } per parameter [, seed] [, tape])
+//! forward, after `enzyme_width, n`:      { [marker,] argument [, n shadows] } or { enzyme_dupv, distance, argument, shadow }
 //! ```
 //!
 //! Without a marker, integers are constants, pointers have shadows, and floats are outputs. In forward mode unmarked
@@ -11,6 +12,9 @@ use super::names::{EntryPoint, Marker, marker};
 use super::resolve;
 use crate::kernel::{Activity, Mode};
 use crate::llvm::{Function, Type, TypeKind, Value};
+
+/// More directions than these make code that nobody wants to wait for.
+const MOST_DIRECTIONS: u64 = 64;
 
 /// A call of an entry point, understood.
 pub(super) struct Asked<'m> {
@@ -22,6 +26,8 @@ pub(super) struct Asked<'m> {
     pub(super) passed: Vec<Passed<'m>>,
     pub(super) result_active: bool,
     pub(super) primal_result: bool,
+    /// Directions at once.
+    pub(super) width: u32,
     /// Cotangent of the result, for a reverse sweep of its own.
     pub(super) seed: Option<Passed<'m>>,
     /// What the forward sweep left, or memory of the caller's in which its address stands.
@@ -41,6 +47,8 @@ pub(super) enum Passed<'m> {
     Value(Value<'m>, Type<'m>),
     /// The address of an object of that type, of which the callee gets a copy.
     Copied(Value<'m>, Type<'m>),
+    /// The address that lies so many times a distance from another.
+    Distant(Value<'m>, Value<'m>, u32),
     /// Memory for a result that nobody wants.
     Scratch(Type<'m>),
     /// That part of the memory for the call's result, at an offset in objects of that type.
@@ -153,6 +161,7 @@ impl<'m> Reader<'m> {
             passed: Vec::new(),
             result_active: true,
             primal_result: false,
+            width: 1,
             seed: None,
             tape: None,
             tape_in_memory: false,
@@ -173,13 +182,15 @@ impl<'m> Reader<'m> {
                 continue;
             }
             let activity = self.activity(param.ty(), marker, floats, i)?;
+            let distance = self.distance(marker, i)?;
             let copied = f.param_type_attribute(i as u32, "byval");
             self.value(param.ty(), copied, i, count, "argument")?;
-            if matches!(marker, Some(Marker::DupV | Marker::DupNoNeedV)) && self.operands.take().is_none() {
-                return Err(format!("the distance of the shadows of argument {} is missing", i + 1).into());
-            }
-            if matches!(activity, Activity::Dup | Activity::DupNoNeed) {
-                self.value(param.ty(), None, i, count, "shadow")?;
+            if let Some(distance) = distance {
+                self.distant_shadows(i, count, distance)?;
+            } else if matches!(activity, Activity::Dup | Activity::DupNoNeed) {
+                for _ in 0..self.asked.width {
+                    self.value(param.ty(), None, i, count, "shadow")?;
+                }
             }
             self.asked.activity.push(activity);
         }
@@ -214,8 +225,14 @@ impl<'m> Reader<'m> {
                         .map(|n| n.zext_value());
                     match (m, n) {
                         (_, None) => return Err(format!("{m:?} takes a constant").into()),
-                        (Marker::Width, Some(n)) if n != 1 => {
-                            return Err(format!("{n} directions at once; ask for one direction per call").into());
+                        (Marker::Width, Some(n)) if n != 1 && self.point != EntryPoint::Fwddiff => {
+                            return Err(format!("gradients of {n} seeds at once; ask for one per call").into());
+                        }
+                        (Marker::Width, Some(n @ 1..=MOST_DIRECTIONS)) => self.asked.width = n as u32,
+                        (Marker::Width, Some(n)) => {
+                            return Err(
+                                format!("{n} directions at once; 1 to {MOST_DIRECTIONS} can be asked for").into(),
+                            );
                         }
                         (Marker::Allocated, Some(n)) if n < super::split::TAPE_BYTES => {
                             return Err(format!(
@@ -299,6 +316,28 @@ impl<'m> Reader<'m> {
         Ok(())
     }
 
+    /// The distance of an argument's shadows, where the marker says that there is one.
+    fn distance(&mut self, marker: Option<Marker>, i: usize) -> Result<Option<Value<'m>>, Wrong> {
+        if !matches!(marker, Some(Marker::DupV | Marker::DupNoNeedV)) {
+            return Ok(None);
+        }
+        match self.operands.take().filter(|d| d.ty().is_int()) {
+            None => Err(format!("the distance of the shadows of argument {} is missing", i + 1).into()),
+            found => Ok(found),
+        }
+    }
+
+    /// Shadows that lie at a distance from each other, by the address of the first.
+    fn distant_shadows(&mut self, i: usize, count: usize, distance: Value<'m>) -> Result<(), Wrong> {
+        let first = self.operands.take().filter(|p| p.ty().is_pointer());
+        let Some(first) = first.filter(|_| self.asked.function.params()[i].ty().is_pointer()) else {
+            return Err(format!("the shadows of parameter {} of {count} are no memory", i + 1).into());
+        };
+        let shadows = (0..self.asked.width).map(|k| Passed::Distant(first, distance, k));
+        self.asked.passed.extend(shadows);
+        Ok(())
+    }
+
     /// The parameter through which the function gives a large result.
     fn result_place(&mut self, ty: Type<'m>) -> Result<(), Wrong> {
         if self.point != EntryPoint::Fwddiff {
@@ -309,18 +348,21 @@ impl<'m> Reader<'m> {
         let Some((_, place)) = self.asked.place else {
             return Err("its result is a structure, and the call's is not".to_owned().into());
         };
-        let both = self.asked.primal_result;
+        let first = u64::from(self.asked.primal_result);
+        let width = u64::from(self.asked.width);
         let module = self.asked.function.module();
-        if module.size(place) != module.size(ty) * if both { 2 } else { 1 } {
+        if module.size(place) != module.size(ty) * (first + width) {
             return Err("the call's result has another size than the function's"
                 .to_owned()
                 .into());
         }
-        let (primal, tangent) = match both {
-            true => (Passed::Place(ty, 0), Passed::Place(ty, 1)),
-            false => (Passed::Scratch(ty), Passed::Place(ty, 0)),
-        };
-        self.asked.passed.extend([primal, tangent]);
+        self.asked.passed.push(match first {
+            0 => Passed::Scratch(ty),
+            _ => Passed::Place(ty, 0),
+        });
+        self.asked
+            .passed
+            .extend((first..first + width).map(|k| Passed::Place(ty, k)));
         self.asked.activity.push(Activity::Dup);
         Ok(())
     }

@@ -124,7 +124,7 @@ fn a_wrong_call_is_an_error_that_names_the_function_and_the_reason() {
     refused(&call("ptr @first, ptr @enzyme_out, ptr %p"), "marked as an output");
     refused(
         &call("ptr @square, ptr @enzyme_width, i32 4, double %x"),
-        "4 directions at once",
+        "gradients of 4 seeds at once",
     );
     refused(&call("ptr @first, ptr %p, ptr %d"), "the derivative has none");
     refused(

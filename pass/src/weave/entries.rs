@@ -75,6 +75,7 @@ pub(crate) fn request<'m>(shim: Function<'m>, mode: Mode, entry: String) -> Diff
         primal_result: false,
         seed_argument: false,
         arena_argument: true,
+        width: 1,
         entry,
     }
 }

@@ -148,6 +148,7 @@ fn differentiated(program: &OwnedModule, seeds: &[usize], level: u32) -> Result<
             primal_result: false,
             seed_argument: false,
             arena_argument: false,
+            width: 1,
             entry: format!("{entry}{k}"),
         };
         requests.push(request(Mode::Combined, Activity::Out, "grad"));

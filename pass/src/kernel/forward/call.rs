@@ -1,4 +1,4 @@
-//! Calls of functions that have derivatives of their own: `{y, y'} = fwd_g(x.., x'.., arena)`.
+//! Calls of functions that have derivatives of their own: `{y, y'} = fwd_g(x.., x'.., arena)`, for all directions at once.
 
 use super::sweep::Sweep;
 use super::{Given, Signature, can_carry, has_pointers};
@@ -109,7 +109,7 @@ fn emit<'m>(
     arguments.extend(i.arguments().into_iter().map(|x| s.primal(x)));
     for (x, given) in i.arguments().into_iter().zip(&signature.arguments) {
         if matches!(given, Given::Shadow(_)) {
-            arguments.push(s.shadow_or_zero(x));
+            arguments.extend(s.all_shadows(x));
         }
     }
     arguments.push(s.arena);
@@ -120,9 +120,9 @@ fn emit<'m>(
         copy.copy_passing(k, new, k + u32::from(pointer.is_some()));
     }
     let primal = if signature.result {
-        let (primal, shadow) = (s.b.extract(new, 0), s.b.extract(new, 1));
-        s.set_shadow(i, shadow);
-        primal
+        let shadows: Vec<_> = (1..=s.width()).map(|k| s.b.extract(new, k)).collect();
+        s.set_shadows(i, shadows);
+        s.b.extract(new, 0)
     } else {
         new
     };

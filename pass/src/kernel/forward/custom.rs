@@ -23,6 +23,14 @@ pub(super) fn replace<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) -> Result<boo
     if s.signature.frozen {
         return Ok(false);
     }
+    let has_rule = callee.string_attribute(a::TANGENT_RULE).is_some();
+    if s.width() > 1 && (has_rule || a::RUNTIME_RULES.contains(&callee.name().as_str())) {
+        let what = format!(
+            "`{}`, whose rule is for one direction, in several at once",
+            callee.name()
+        );
+        return Err(vec![Refusal::at(i, what, "ask for one direction per call")]);
+    }
     if a::RUNTIME_RULES.contains(&callee.name().as_str()) {
         return of_runtime(s, i).map(|()| true).map_err(|r| vec![r]);
     }

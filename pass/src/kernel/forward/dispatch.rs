@@ -45,7 +45,7 @@ impl<'m> Forward<'_, 'm> {
             result,
             frozen,
         };
-        let tangent = type_of(&signature, module);
+        let tangent = type_of(&signature, self.width, module);
         let params: Vec<_> = std::iter::once(context.ptr()).chain(tangent.params()).collect();
         let function = module.add_function("cotangent.dispatch.fwd", context.function(tangent.result(), &params));
         function.set_linkage(Linkage::LLVMInternalLinkage);

@@ -2,6 +2,9 @@
 //!
 //!     fwd_f(args.., shadows of the active args.., arena) -> {R, shadow of R}
 //!
+//! Of several directions at once (a *width*) each argument has as many shadows, one after the other, and so has the
+//! result. The primal runs once; what is done to shadows is done for every direction.
+//!
 //! The *shadow* of a value has its type: where the value has floats it has their tangents, where it has pointers it has
 //! pointers to shadow memory, where it has integers the bits of whatever the integer is a copy of. Shadow memory is laid
 //! out as memory is, so that everything that moves bytes is done twice, and only arithmetic needs rules:
@@ -74,8 +77,8 @@ fn has_pointers(ty: Type<'_>) -> bool {
     carries(ty).pointers
 }
 
-/// The type of a tangent function.
-fn type_of<'m>(signature: &Signature<'m>, module: Mod<'m>) -> Type<'m> {
+/// The type of a tangent function for so many directions.
+fn type_of<'m>(signature: &Signature<'m>, width: u32, module: Mod<'m>) -> Type<'m> {
     let (context, ty) = (module.context(), signature.function.ty());
     let mut params = ty.params();
     let shadows: Vec<_> = params
@@ -84,11 +87,11 @@ fn type_of<'m>(signature: &Signature<'m>, module: Mod<'m>) -> Type<'m> {
         .filter(|(_, g)| matches!(g, Given::Shadow(_)))
         .collect();
     let shadows: Vec<_> = shadows.into_iter().map(|(t, _)| *t).collect();
-    params.extend(shadows);
+    params.extend(shadows.into_iter().flat_map(|t| vec![t; width as usize]));
     params.push(context.ptr());
     let result = ty.result();
     let result = if signature.result {
-        context.structure(&[result, result])
+        context.structure(&vec![result; 1 + width as usize])
     } else {
         result
     };
@@ -98,16 +101,18 @@ fn type_of<'m>(signature: &Signature<'m>, module: Mod<'m>) -> Type<'m> {
 /// Makes tangent functions in a module, each once.
 pub struct Forward<'e, 'm> {
     engine: &'e mut Engine<'m>,
+    width: u32,
     made: HashMap<Signature<'m>, Result<Function<'m>, Vec<Refusal>>>,
     dispatches: Vec<Dispatch<'m>>,
     nothing: HashMap<Type<'m>, Value<'m>>,
 }
 
 impl<'e, 'm> Forward<'e, 'm> {
-    /// Tangent functions beside what an engine makes.
-    fn new(engine: &'e mut Engine<'m>) -> Self {
+    /// Tangent functions, for so many directions, beside what an engine makes.
+    fn new(engine: &'e mut Engine<'m>, width: u32) -> Self {
         Self {
             engine,
+            width,
             made: HashMap::new(),
             dispatches: vec![],
             nothing: HashMap::new(),
@@ -127,9 +132,8 @@ impl<'e, 'm> Forward<'e, 'm> {
             return known.clone();
         }
         let primal = signature.function;
-        let declared = self
-            .module()
-            .add_function(&name_of(primal), type_of(&signature, self.module()));
+        let ty = type_of(&signature, self.width, self.module());
+        let declared = self.module().add_function(&name_of(primal), ty);
         self.made.insert(signature.clone(), Ok(declared));
         match sweep::emit(self, &signature, declared.ty()) {
             Ok(new) => {

@@ -28,23 +28,24 @@ pub fn emit<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
         result: request.result_active && !ty.result().is_void() && can_carry(ty.result()),
         frozen: false,
     };
-    let tangent = Forward::new(engine).derive(signature.clone())?;
+    let tangent = Forward::new(engine, request.width).derive(signature.clone())?;
     tangent.set_linkage(Linkage::LLVMInternalLinkage);
 
     let module = engine.module();
     let context = module.context();
+    let width = request.width as usize;
     let mut types = vec![];
     for (t, activity) in params.iter().zip(&request.arguments) {
         types.push(*t);
-        types.extend(dup(activity).then_some(*t));
+        types.extend(vec![*t; if dup(activity) { width } else { 0 }]);
     }
     let primal = request.primal_result && !ty.result().is_void();
     let wanted = request.result_active && !ty.result().is_void();
-    let parts = [primal, wanted].into_iter().filter(|w| *w).count();
+    let parts = usize::from(primal) + if wanted { width } else { 0 };
     let result = match parts {
         0 => context.void(),
         1 => ty.result(),
-        _ => context.structure(&[ty.result(), ty.result()]),
+        _ => context.structure(&vec![ty.result(); parts]),
     };
     types.extend(request.arena_argument.then_some(context.ptr()));
     let f = entry(engine, request, context.function(result, &types)).map_err(one)?;
@@ -53,8 +54,8 @@ pub fn emit<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
     for (activity, given) in request.arguments.iter().zip(&signature.arguments) {
         primals.extend(own.next());
         if dup(activity) {
-            let shadow = own.next();
-            shadows.extend(shadow.filter(|_| matches!(given, Given::Shadow(_))));
+            let of_argument = own.by_ref().take(width);
+            shadows.extend(of_argument.filter(|_| matches!(given, Given::Shadow(_))));
         }
     }
     let b = Builder::new(context);
@@ -79,19 +80,24 @@ pub fn emit<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
     };
     let mut given = vec![];
     match signature.result {
-        true => given.extend([(primal, b.extract(y, 0)), (wanted, b.extract(y, 1))]),
-        false if primal => given.push((true, y)),
-        false => {}
+        true => {
+            given.extend(primal.then(|| b.extract(y, 0)));
+            given.extend((1..=request.width).filter(|_| wanted).map(|k| b.extract(y, k)));
+        }
+        false => {
+            given.extend(primal.then_some(y));
+            // A result that cannot depend on anything has the tangent zero.
+            given.extend((0..width).filter(|_| wanted).map(|_| ty.result().zero()));
+        }
     }
-    // A result that cannot depend on anything has the tangent zero.
-    given.extend((wanted && !signature.result).then(|| (true, ty.result().zero())));
-    let given: Vec<_> = given.into_iter().filter(|(w, _)| *w).map(|(_, v)| v).collect();
     match given.as_slice() {
         [] => b.ret(None),
         [one] => b.ret(Some(*one)),
-        [first, second, ..] => {
-            let both = b.insert_value(result.poison(), *first, 0);
-            b.ret(Some(b.insert_value(both, *second, 1)))
+        many => {
+            let parts = many.iter().zip(0..);
+            b.ret(Some(
+                parts.fold(result.poison(), |all, (v, k)| b.insert_value(all, *v, k)),
+            ))
         }
     };
     Ok(())

@@ -18,7 +18,10 @@ pub(super) struct Sweep<'a, 'e, 'm> {
     pub(super) function: Function<'m>,
     pub(super) arena: Value<'m>,
     copies: HashMap<Value<'m>, Value<'m>>,
-    shadows: HashMap<Value<'m>, Value<'m>>,
+    /// By value and direction.
+    shadows: HashMap<(Value<'m>, u32), Value<'m>>,
+    /// The direction that is dealt with.
+    lane: u32,
     tangible: HashSet<Value<'m>>,
     targets: HashMap<Value<'m>, Target>,
     /// Integers that were computed from the bits of a float.
@@ -47,6 +50,7 @@ pub(super) fn emit<'m>(
         arena: params[params.len() - 1],
         copies: pairs.into_iter().collect(),
         shadows: HashMap::new(),
+        lane: 0,
         tangible,
         targets: HashMap::new(),
         broken: HashSet::new(),
@@ -73,31 +77,73 @@ impl<'m> Sweep<'_, '_, 'm> {
         self.function.module()
     }
 
+    /// Directions at once.
+    pub(super) fn width(&self) -> u32 {
+        self.forward.width
+    }
+
+    /// The same for each direction.
+    pub(super) fn each_lane<E>(&mut self, mut emit: impl FnMut(&mut Self) -> Result<(), E>) -> Result<(), E> {
+        for lane in 0..self.width() {
+            self.lane = lane;
+            emit(self)?;
+        }
+        self.lane = 0;
+        Ok(())
+    }
+
+    /// The shadows of a value, zeros if it has none.
+    pub(super) fn all_shadows(&mut self, v: Value<'m>) -> Vec<Value<'m>> {
+        let mut all = vec![];
+        for lane in 0..self.width() {
+            self.lane = lane;
+            all.push(self.shadow_or_zero(v));
+        }
+        self.lane = 0;
+        all
+    }
+
+    /// Says what the shadows of a value are.
+    pub(super) fn set_shadows(&mut self, v: Value<'m>, shadows: impl IntoIterator<Item = Value<'m>>) {
+        self.shadows
+            .extend((0..).zip(shadows).map(|(lane, shadow)| ((v, lane), shadow)));
+    }
+
     /// Shadows of the arguments. What is passed by value in memory has a shadow of its own, as it has a copy.
     fn arguments(&mut self, primal: Function<'m>, params: &[Value<'m>]) {
         let count = primal.params().len();
         let mut shadows = params[count..].iter().copied();
         let first = self.function.entry().and_then(|e| e.first());
+        let width = self.width() as usize;
         for (k, (p, given)) in primal.params().into_iter().zip(&self.signature.arguments).enumerate() {
-            let shadow = match given {
-                Given::Constant(tag) => Some(inactive_shadow(p.ty(), *tag)).filter(|_| super::has_pointers(p.ty())),
-                Given::Shadow(_) => shadows
-                    .next()
-                    .filter(|_| !self.signature.frozen || super::has_pointers(p.ty())),
+            let own: Vec<_> = match given {
+                Given::Constant(tag) if super::has_pointers(p.ty()) => vec![inactive_shadow(p.ty(), *tag); width],
+                Given::Constant(_) => continue,
+                Given::Shadow(_) => shadows.by_ref().take(width).collect(),
             };
-            let Some(mut shadow) = shadow else { continue };
-            if let (Some(ty), Some(first)) = (primal.param_type_attribute(k as u32, "byval"), first) {
-                self.b.before(first);
-                let own = self.b.alloca(ty);
-                own.set_alignment(16);
-                let size = self.module().context().int(64).int(self.module().size(ty));
-                memory::clear(self, own, size);
-                memory::copy(self, own, shadow, size);
-                shadow = own;
-                self.targets.insert(p, Target::Active);
+            if self.signature.frozen && !super::has_pointers(p.ty()) {
+                continue;
             }
-            self.shadows.insert(p, shadow);
+            let own = match (primal.param_type_attribute(k as u32, "byval"), first) {
+                (Some(ty), Some(first)) => {
+                    self.b.before(first);
+                    self.targets.insert(p, Target::Active);
+                    own.into_iter().map(|shadow| self.own_copy(ty, shadow)).collect()
+                }
+                _ => own,
+            };
+            self.set_shadows(p, own);
         }
+    }
+
+    /// Shadow memory for an argument that is passed by value in memory.
+    fn own_copy(&self, ty: Type<'m>, shadow: Value<'m>) -> Value<'m> {
+        let own = self.b.alloca(ty);
+        own.set_alignment(16);
+        let size = self.module().context().int(64).int(self.module().size(ty));
+        memory::clear(self, own, size);
+        memory::copy(self, own, shadow, size);
+        own
     }
 
     fn instruction(&mut self, i: Value<'m>) -> Result<(), Vec<Refusal>> {
@@ -105,24 +151,32 @@ impl<'m> Sweep<'_, '_, 'm> {
         self.b.set_location(copy.location());
         self.after(i);
         let one = |r: Refusal| vec![r];
+        use Opcode::{LLVMCall, LLVMInvoke, LLVMRet};
+        match i.opcode() {
+            LLVMRet => self.leave(i).map_err(one),
+            LLVMCall | LLVMInvoke => self.called(i),
+            _ => self.each_lane(|s| s.in_lane(i)).map_err(one),
+        }
+    }
+
+    /// What an instruction takes in one direction.
+    fn in_lane(&mut self, i: Value<'m>) -> Result<(), Refusal> {
         use Opcode::*;
         match i.opcode() {
             LLVMPHI => self.phi(i),
             LLVMLoad => memory::load(self, i),
-            LLVMStore => memory::store(self, i).map_err(one)?,
+            LLVMStore => memory::store(self, i)?,
             LLVMAlloca => memory::alloca(self, i),
-            LLVMRet => self.leave(i).map_err(one)?,
-            LLVMCall | LLVMInvoke => self.called(i)?,
             LLVMLandingPad => self.set_shadow(i, inactive_shadow(i.ty(), UNKNOWN)),
-            LLVMAtomicRMW | LLVMAtomicCmpXchg => memory::atomic(self, i).map_err(one)?,
+            LLVMAtomicRMW | LLVMAtomicCmpXchg => memory::atomic(self, i)?,
             LLVMIndirectBr | LLVMCallBr | LLVMVAArg | LLVMCleanupPad | LLVMCatchPad | LLVMCatchSwitch => {
                 let what = format!("the instruction `{}`", i.text().trim());
-                return Err(one(Refusal::at(i, what, "write it without this construct")));
+                return Err(Refusal::at(i, what, "write it without this construct"));
             }
             _ if rule_of(i).is_some() && !i.ty().scalar().is_int() && !i.ty().scalar().is_pointer() => {
-                arithmetic::tangent(self, i).map_err(one)?;
+                arithmetic::tangent(self, i)?;
             }
-            _ if can_carry(i.ty()) => bits::tangent(self, i).map_err(one)?,
+            _ if can_carry(i.ty()) => bits::tangent(self, i)?,
             _ => {}
         }
         Ok(())
@@ -134,27 +188,36 @@ impl<'m> Sweep<'_, '_, 'm> {
             return Ok(());
         }
         if rule_of(i).is_some() {
-            return arithmetic::tangent(self, i).map_err(|r| vec![r]);
+            let of_rule = self.each_lane(|s| arithmetic::tangent(s, i));
+            return of_rule.map_err(|r| vec![r]);
         }
         let kind = classify(i, self.forward.engine);
         if matches!(kind, Err(_) | Ok(Callee::Pointer))
             && (kind.is_err() && self.signature.frozen || self.forward.engine.activity().is_inactive_call(i))
         {
             // What nobody knows is constant where everything is, and harmless where it meets nothing active.
-            self.inactive(i);
-            return Ok(());
+            return self.each_lane(|s| {
+                s.inactive(i);
+                Ok(())
+            });
         }
-        match kind.map_err(|r| vec![r])? {
-            Callee::Inactive => self.inactive(i),
-            Callee::Move => bits::duplicate(self, i),
-            Callee::Copy => memory::copied(self, i),
-            Callee::Fill => memory::filled(self, i),
-            Callee::Allocate(bytes, count) => memory::allocated(self, i, None, bytes, count),
-            Callee::Reallocate(old, bytes, count) => memory::allocated(self, i, Some(old), bytes, count),
-            Callee::Defined(f) => call::direct(self, i, f, self.signature.frozen)?,
-            Callee::Pointer => call::indirect(self, i)?,
+        let kind = kind.map_err(|r| vec![r])?;
+        match kind {
+            Callee::Defined(f) => return call::direct(self, i, f, self.signature.frozen),
+            Callee::Pointer => return call::indirect(self, i),
+            _ => {}
         }
-        Ok(())
+        self.each_lane(|s| {
+            match kind {
+                Callee::Move => bits::duplicate(s, i),
+                Callee::Copy => memory::copied(s, i),
+                Callee::Fill => memory::filled(s, i),
+                Callee::Allocate(bytes, count) => memory::allocated(s, i, None, bytes, count),
+                Callee::Reallocate(old, bytes, count) => memory::allocated(s, i, Some(old), bytes, count),
+                Callee::Inactive | Callee::Defined(_) | Callee::Pointer => s.inactive(i),
+            }
+            Ok(())
+        })
     }
 
     /// A value without pointers has no tangent; what pointers from elsewhere point to has no shadow.
@@ -191,10 +254,11 @@ impl<'m> Sweep<'_, '_, 'm> {
         let phis: Vec<_> = self
             .shadows
             .iter()
-            .filter(|(i, _)| i.is(Opcode::LLVMPHI))
-            .map(|(i, s)| (*i, *s))
+            .filter(|((i, _), _)| i.is(Opcode::LLVMPHI))
+            .map(|(key, s)| (*key, *s))
             .collect();
-        for (i, shadow) in phis {
+        for ((i, lane), shadow) in phis {
+            self.lane = lane;
             let copy = self.primal(i);
             // Blocks are those of the copy, once per edge.
             let sides: Vec<_> = copy.incoming().into_iter().zip(i.incoming()).collect();
@@ -210,11 +274,12 @@ impl<'m> Sweep<'_, '_, 'm> {
             return Ok(());
         }
         let value = ret.operand(0);
-        let shadow = self.shadow_or_zero(value);
-        let both = self.function.result().poison();
-        let both = self.b.insert_value(both, self.primal(value), 0);
-        let both = self.b.insert_value(both, shadow, 1);
-        self.b.ret(Some(both));
+        let all = self
+            .b
+            .insert_value(self.function.result().poison(), self.primal(value), 0);
+        let shadows = self.all_shadows(value).into_iter().zip(1..);
+        let all = shadows.fold(all, |all, (shadow, k)| self.b.insert_value(all, shadow, k));
+        self.b.ret(Some(all));
         self.primal(ret).erase();
         Ok(())
     }
@@ -235,7 +300,7 @@ impl<'m> Sweep<'_, '_, 'm> {
 
     /// The shadow of a value; `None` if it is constant and has no pointers.
     pub(super) fn shadow(&self, v: Value<'m>) -> Option<Value<'m>> {
-        match self.shadows.get(&v) {
+        match self.shadows.get(&(v, self.lane)) {
             Some(shadow) => Some(*shadow),
             None if v.is_constant() && super::has_pointers(v.ty()) => {
                 Some(self.forward.engine.shadow_of_constant(self.function, self.arena, v))
@@ -249,7 +314,7 @@ impl<'m> Sweep<'_, '_, 'm> {
     }
 
     pub(super) fn set_shadow(&mut self, v: Value<'m>, shadow: Value<'m>) {
-        self.shadows.insert(v, shadow);
+        self.shadows.insert((v, self.lane), shadow);
     }
 
     pub(super) fn set_broken(&mut self, v: Value<'m>) {

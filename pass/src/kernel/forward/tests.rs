@@ -56,6 +56,7 @@ fn differentiated(code: &str, level: &str, given: &[Mark], folder: &Path) -> Res
         primal_result: true,
         seed_argument: false,
         arena_argument: false,
+        width: 1,
         entry: entry.into(),
     };
     let mut requests = vec![request(Mode::Forward, "tangent")];

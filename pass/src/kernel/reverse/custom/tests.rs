@@ -114,6 +114,7 @@ fn derive(text: &str, mode: Mode, arguments: [Activity; 2]) -> Result<bool, Vec<
         primal_result: false,
         seed_argument: false,
         arena_argument: false,
+        width: 1,
         entry: "derivative".into(),
     };
     differentiate(module.get(), &[request])?;
