@@ -109,27 +109,21 @@ pub(super) fn needs<'m>(i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
     needs
 }
 
-/// The table that `support/copy.ll` reads.
-fn table<'m>(engine: &Engine<'m>, fields: &[(u64, Field)]) -> (Value<'m>, Value<'m>) {
+/// The table of offsets that `support/copy.ll` and `fields.ll` read, and its length.
+fn table<'m>(engine: &Engine<'m>, offsets: &[u64]) -> (Value<'m>, Value<'m>) {
     let word = engine.module().context().int(64);
-    let entry = engine.module().context().structure(&[word, word]);
-    let sort = |f: Field| match f {
-        Field::Pointer => 0,
-        Field::F64 => 1,
-        Field::F32 => 2,
-        Field::Part => 3,
-        Field::F80 => 4,
-    };
-    let entries: Vec<_> = fields
-        .iter()
-        .map(|(o, f)| entry.aggregate(&[word.int(*o), word.int(sort(*f))]))
-        .collect();
-    let ty = entry.array(entries.len() as u64);
+    let entries: Vec<_> = offsets.iter().map(|o| word.int(*o)).collect();
+    let ty = word.array(entries.len() as u64);
     let global = engine.module().add_global("cotangent.fields", ty);
     global.set_initializer(ty.aggregate(&entries));
     global.set_global_constant();
     global.set_global_linkage(Linkage::LLVMInternalLinkage);
     (global, word.int(entries.len() as u64))
+}
+
+/// Offsets of the fields of a sort.
+fn offsets(fields: &[(u64, Field)], sort: Field) -> Vec<u64> {
+    fields.iter().filter(|(_, f)| *f == sort).map(|(o, _)| *o).collect()
 }
 
 /// Offsets of all fields in so many bytes, if they are few.
@@ -202,7 +196,7 @@ pub(super) fn forward_copy<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<
                     }
                 }
                 None => {
-                    let (table, count) = table(a.engine, &pointers);
+                    let (table, count) = table(a.engine, &offsets(&pointers, Field::Pointer));
                     let period = if period == 0 { bytes } else { word.int(period) };
                     let all = [s_to, s_from, bytes, period, table, count];
                     b.call(a.engine.support("cotangent.copy.fields"), &all);
@@ -338,12 +332,21 @@ fn move_back<'m>(
                     }
                 }
                 None => {
-                    let (table, count) = table(engine, &floats);
                     let period = if *period == 0 { bytes } else { word.int(*period) };
-                    b.call(
-                        engine.support("cotangent.move.fields"),
-                        &[to, from, bytes, period, table, count],
-                    );
+                    let sorts = [
+                        (Field::F64, "f64"),
+                        (Field::F32, "f32"),
+                        (Field::F80, "f80"),
+                        (Field::Part, "part"),
+                    ];
+                    for (sort, name) in sorts {
+                        let own = offsets(&floats, sort);
+                        if !own.is_empty() {
+                            let (table, count) = table(engine, &own);
+                            let move_fields = engine.support(&format!("cotangent.move.fields.{name}"));
+                            b.call(move_fields, &[to, from, bytes, period, table, count]);
+                        }
+                    }
                 }
             }
         }

@@ -1,6 +1,6 @@
 ; Copies of memory. Forward, shadow pointers are copied. In reverse, cotangents of the copy are added to those of the
-; original, and end in the copy. A field table says what is where: offset and sort (0 pointer, 1 double, 2 float,
-; 3 part of what is not known, 4 long double) of every field of a period.
+; original, and end in the copy. A table has the offsets of the
+; fields of one sort in a period; in `fields.ll` is what moves these back.
 
 declare void @cotangent.stop(ptr)
 
@@ -129,8 +129,8 @@ entry:
   ret void
 }
 
-; Memory that holds fields. Forward. Where the ranges overlap, from their end if the copy lies ahead.
-define void @cotangent.copy.fields(ptr %to, ptr %from, i64 %bytes, i64 %period, ptr %table, i64 %count) #0 {
+; Memory that holds fields: its pointers, forward. Where the ranges overlap, from their end if the copy lies ahead.
+define void @cotangent.copy.fields(ptr %to, ptr %from, i64 %bytes, i64 %period, ptr %table, i64 %count) #2 {
 entry:
   %periods = call i64 @cotangent.periods(i64 %bytes, i64 %period)
   %descend = icmp ult ptr %from, %to
@@ -150,86 +150,17 @@ field:
   %turn = call i64 @cotangent.turn(i64 %p, i64 %periods, i1 %descend)
   %base = mul i64 %turn, %period
   %here = call i64 @cotangent.turn(i64 %k, i64 %count, i1 %descend)
-  %entry.at = getelementptr { i64, i64 }, ptr %table, i64 %here
-  %offset = load i64, ptr %entry.at, align 8
-  %sort.at = getelementptr i8, ptr %entry.at, i64 8
-  %sort = load i64, ptr %sort.at, align 8
+  %offset.at = getelementptr i64, ptr %table, i64 %here
+  %offset = load i64, ptr %offset.at, align 8
   %at = add i64 %base, %offset
   %left = icmp ult i64 %at, %bytes
-  %pointer = icmp eq i64 %sort, 0
-  %copied = and i1 %left, %pointer
-  br i1 %copied, label %copy, label %field.next
+  br i1 %left, label %copy, label %field.next
 
 copy:
   %from.at = getelementptr i8, ptr %from, i64 %at
   %to.at = getelementptr i8, ptr %to, i64 %at
   %word = load ptr, ptr %from.at, align 1
   store ptr %word, ptr %to.at, align 1
-  br label %field.next
-
-field.next:
-  %k.next = add i64 %k, 1
-  br label %field.head
-
-period.next:
-  %p.next = add i64 %p, 1
-  br label %period.head
-
-exit:
-  ret void
-}
-
-; Reverse.
-define void @cotangent.move.fields(ptr %to, ptr %from, i64 %bytes, i64 %period, ptr %table, i64 %count) #0 {
-entry:
-  %periods = call i64 @cotangent.periods(i64 %bytes, i64 %period)
-  %descend = icmp ult ptr %from, %to
-  br label %period.head
-
-period.head:
-  %p = phi i64 [ 0, %entry ], [ %p.next, %period.next ]
-  %in = icmp ult i64 %p, %periods
-  br i1 %in, label %field.head, label %exit
-
-field.head:
-  %k = phi i64 [ 0, %period.head ], [ %k.next, %field.next ]
-  %open = icmp ult i64 %k, %count
-  br i1 %open, label %field, label %period.next
-
-field:
-  %turn = call i64 @cotangent.turn(i64 %p, i64 %periods, i1 %descend)
-  %base = mul i64 %turn, %period
-  %here = call i64 @cotangent.turn(i64 %k, i64 %count, i1 %descend)
-  %entry.at = getelementptr { i64, i64 }, ptr %table, i64 %here
-  %offset = load i64, ptr %entry.at, align 8
-  %sort.at = getelementptr i8, ptr %entry.at, i64 8
-  %sort = load i64, ptr %sort.at, align 8
-  %at = add i64 %base, %offset
-  %left = icmp ult i64 %at, %bytes
-  br i1 %left, label %what, label %field.next
-
-what:
-  switch i64 %sort, label %field.next [
-    i64 1, label %double
-    i64 2, label %float
-    i64 3, label %part
-    i64 4, label %extended
-  ]
-
-double:
-  call void @cotangent.move.one.f64(ptr %to, ptr %from, i64 %at)
-  br label %field.next
-
-float:
-  call void @cotangent.move.one.f32(ptr %to, ptr %from, i64 %at)
-  br label %field.next
-
-part:
-  call void @cotangent.move.one.part(ptr %to, ptr %from, i64 %at)
-  br label %field.next
-
-extended:
-  call void @cotangent.move.one.f80(ptr %to, ptr %from, i64 %at)
   br label %field.next
 
 field.next:

@@ -9,6 +9,11 @@ const TEXTS: [&str; 4] = [
     include_str!("table.ll"),
 ];
 
+/// What moves back fields of one sort, one copy for each: accesses of other types would be taken for what memory holds
+/// where derivatives are differentiated.
+const FIELDS: &str = include_str!("fields.ll");
+const SORTS: [&str; 4] = ["f64", "f32", "f80", "part"];
+
 /// The chunk that derivatives leave for each other. It has state, so that it comes last: see there.
 const SPARE: &str = include_str!("spare.ll");
 
@@ -23,7 +28,10 @@ pub fn link(module: Mod<'_>) -> Result<(), String> {
     if module.function("cotangent.alloc").is_some_and(|f| !f.is_declaration()) {
         return Ok(());
     }
-    TEXTS.into_iter().try_for_each(|text| add(module, text))
+    TEXTS.into_iter().try_for_each(|text| add(module, text))?;
+    SORTS
+        .into_iter()
+        .try_for_each(|sort| add(module, &FIELDS.replace("SORT", sort)))
 }
 
 fn add(module: Mod<'_>, text: &str) -> Result<(), String> {
