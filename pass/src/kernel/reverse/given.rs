@@ -8,33 +8,13 @@
 //!     reverse   as elsewhere, and shadows of pointers stay in `S[p]`
 
 use super::augment::Augment;
-use crate::llvm::{Builder, IntPredicate, Type, Value};
-
-/// Addresses are less: what a program can be given by the system.
-const ADDRESSES: u64 = 1 << 48;
-/// No object begins in the first page.
-const PAGE: u64 = 1 << 12;
-
-/// Which words (one, or a vector of them) are addresses?
-fn is_address<'m>(b: &Builder<'m>, words: Value<'m>) -> Value<'m> {
-    let ty = words.ty();
-    let above = b.sub(words, constant(ty, PAGE));
-    b.icmp(IntPredicate::LLVMIntULT, above, constant(ty, ADDRESSES - PAGE))
-}
-
-fn constant<'m>(ty: Type<'m>, value: u64) -> Value<'m> {
-    let word = ty.scalar().int(value);
-    match ty.is_vector() {
-        true => ty.context().const_vector(&vec![word; ty.length() as usize]),
-        false => word,
-    }
-}
+use crate::llvm::{Type, Value};
 
 /// The shadow of a word that was loaded, from what is in its place. `words` is the type as words as wide as a pointer.
-pub(super) fn loaded<'m>(b: &Builder<'m>, words: Type<'m>, value: Value<'m>, shadow: Value<'m>) -> Value<'m> {
-    let pointers = b.bitcast(shadow, words);
-    let kept = b.select(is_address(b, b.bitcast(value, words)), pointers, words.zero());
-    b.bitcast(kept, shadow.ty())
+pub(super) fn loaded<'m>(a: &Augment<'_, 'm>, words: Type<'m>, value: Value<'m>, shadow: Value<'m>) -> Value<'m> {
+    let (values, shadows) = (a.b.bitcast(value, words), a.b.bitcast(shadow, words));
+    let pointer = |k: u32| each(a, "cotangent.given.pointer", k, &[values, shadows]);
+    gathered(a, words, shadow.ty(), pointer)
 }
 
 /// What a store of a word leaves in its place in the shadow memory. Where the builder stands, it has not happened yet.
@@ -45,12 +25,30 @@ pub(super) fn stored<'m>(
     (address, place): (Value<'m>, Value<'m>),
     alignment: u32,
 ) -> Value<'m> {
-    let b = a.b;
-    let pointers = b.bitcast(shadow, words);
-    // It may be memory that nothing was written to yet.
-    let before = b.freeze(b.load_aligned(words, address, alignment));
-    let seeds = b.load_aligned(words, place, alignment);
-    let seeds = b.select(is_address(b, before), words.zero(), seeds);
-    let none = b.icmp(IntPredicate::LLVMIntEQ, pointers, words.zero());
-    b.bitcast(b.select(none, seeds, pointers), shadow.ty())
+    let before = a.b.load_aligned(words, address, alignment);
+    let seeds = a.b.load_aligned(words, place, alignment);
+    let shadows = a.b.bitcast(shadow, words);
+    let left = |k: u32| each(a, "cotangent.given.left", k, &[before, seeds, shadows]);
+    gathered(a, words, shadow.ty(), left)
+}
+
+/// A support function's answer for one of several words.
+fn each<'m>(a: &Augment<'_, 'm>, name: &str, k: u32, words: &[Value<'m>]) -> Value<'m> {
+    let one = |w: &Value<'m>| match w.ty().is_vector() {
+        true => a.b.extract_element(*w, w.ty().context().int(32).int(u64::from(k))),
+        false => *w,
+    };
+    let words: Vec<_> = words.iter().map(one).collect();
+    a.b.call(a.engine.support(name), &words)
+}
+
+fn gathered<'m>(a: &Augment<'_, 'm>, words: Type<'m>, ty: Type<'m>, each: impl Fn(u32) -> Value<'m>) -> Value<'m> {
+    if !words.is_vector() {
+        return a.b.bitcast(each(0), ty);
+    }
+    let index = words.context().int(32);
+    let all = (0..words.length() as u32).fold(words.poison(), |all, k| {
+        a.b.insert_element(all, each(k), index.int(u64::from(k)))
+    });
+    a.b.bitcast(all, ty)
 }

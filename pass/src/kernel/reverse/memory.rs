@@ -241,7 +241,7 @@ pub(super) fn forward_load<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<
     let from = or_aside(a, known, shadow, || a.nothing(ty));
     let mut loaded = a.b.load_aligned(ty, from, alignment(i));
     if let Some(words) = beside_seeds(i, a.plan) {
-        loaded = given::loaded(a.b, words, a.primal(i), loaded);
+        loaded = given::loaded(a, words, a.primal(i), loaded);
     }
     let found = a.found(i, loaded);
     a.set_shadow(i, found);

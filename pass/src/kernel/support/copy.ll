@@ -295,19 +295,15 @@ body:
   %mask.at = getelementptr i8, ptr %mask, i64 %here
   %new.at = getelementptr i64, ptr %primal.from, i64 %here
   %old.at = getelementptr i64, ptr %primal.to, i64 %here
-  %new = load i64, ptr %new.at, align 1
-  %old = load i64, ptr %old.at, align 1
   %word = load i64, ptr %from.at, align 1
   %seed = load i64, ptr %to.at, align 1
-  %new.address = call i1 @cotangent.is.address(i64 %new)
-  %old.address = call i1 @cotangent.is.address(i64 %old)
-  %set = icmp ne i64 %word, 0
-  %told = select i1 %seeds.from, i1 %new.address, i1 true
-  %pointer = and i1 %set, %told
-  %keeps.seed = xor i1 %old.address, true
-  %keeps = and i1 %seeds.to, %keeps.seed
-  %other = select i1 %keeps, i64 %seed, i64 0
-  %left = select i1 %pointer, i64 %word, i64 %other
+  %new = load i64, ptr %new.at, align 1
+  %old = load i64, ptr %old.at, align 1
+  %found = call i64 @cotangent.given.pointer(i64 %new, i64 %word)
+  %shadow = select i1 %seeds.from, i64 %found, i64 %word
+  %pointer = icmp ne i64 %shadow, 0
+  %kept = call i64 @cotangent.given.left(i64 %old, i64 %seed, i64 %shadow)
+  %left = select i1 %seeds.to, i64 %kept, i64 %shadow
   store i64 %left, ptr %to.at, align 1
   %byte = select i1 %pointer, i8 %says, i8 0
   store i8 %byte, ptr %mask.at, align 1
@@ -318,12 +314,41 @@ exit:
   ret ptr %mask
 }
 
-define i1 @cotangent.is.address(i64 %word) #2 {
+; The shadow of a word if that is an address, else zero. Where there is none, the word is not looked at: it may be memory
+; that nothing was written to yet. So these are branches, and stay such.
+define i64 @cotangent.given.pointer(i64 %word, i64 %shadow) #3 {
 entry:
+  %none = icmp eq i64 %shadow, 0
+  br i1 %none, label %other, label %look
+
+look:
   %fixed = freeze i64 %word
   %above = sub i64 %fixed, 4096
   %address = icmp ult i64 %above, 281474976706560
-  ret i1 %address
+  br i1 %address, label %pointer, label %other
+
+pointer:
+  ret i64 %shadow
+
+other:
+  ret i64 0
+}
+
+; What is left of a seed where a word with a shadow is written over another: the shadow if there is one, nothing where an
+; address was.
+define i64 @cotangent.given.left(i64 %before, i64 %seed, i64 %shadow) #3 {
+entry:
+  %none = icmp eq i64 %shadow, 0
+  br i1 %none, label %other, label %pointer
+
+pointer:
+  ret i64 %shadow
+
+other:
+  %stale = call i64 @cotangent.given.pointer(i64 %before, i64 %seed)
+  %clean = icmp eq i64 %stale, 0
+  %left = select i1 %clean, i64 %seed, i64 0
+  ret i64 %left
 }
 
 ; Its reverse: words that were pointers are left out. Two floats that may be of either width are only added if one is 0.
@@ -453,3 +478,4 @@ declare ptr @cotangent.alloc(ptr, i64)
 attributes #0 = { nounwind }
 attributes #1 = { noinline cold noreturn nounwind }
 attributes #2 = { nounwind alwaysinline }
+attributes #3 = { nounwind noinline optnone }
