@@ -64,10 +64,11 @@ pub mod __private {
     pub use cotangent_runtime::engine::Function;
     pub use cotangent_runtime::entry::{
         Edge, Given, Listed, Name, Part, Pull, Returned, Scalar, Tensor, Values, attached, autograd, call_with_rule,
-        call_with_tangent_rule, caught, inactive, instance_of, jvp, kernel, op, register, request, rule_of, shim_of,
+        call_with_tangent_rule, caught, inactive, instance_of, jvp, kernel, register, request, rule_of, shim_of,
         tangent_rule_of, unwrap, value_and_grad, vjp,
     };
     pub use cotangent_runtime::kernel::{Addresses, Kernel, Mode};
+    pub use cotangent_runtime::operations;
 }
 
 /// The example of the README, compiled as a documentation test.

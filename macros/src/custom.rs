@@ -1,4 +1,4 @@
-//! Attributes that say what the derivative of a function is: `#[custom_vjp]`, `#[custom_jvp]`, `#[inactive]`, `#[op]`. Each
+//! Attributes that say what the derivative of a function is: `#[custom_vjp]`, `#[custom_jvp]`, `#[inactive]`. Each
 //! leaves a marker in the function for the pass; a plain call runs the body.
 
 use crate::module::{cotangent_of, description};
@@ -11,9 +11,9 @@ use syn::{Error, FnArg, Ident, ItemFn, Pat, Path, Token, Type};
 
 /// `forward = f_fwd, backward = f_bwd, tangent = f_jvp`: the first two or the last, or all.
 #[derive(Default)]
-struct Rule {
-    reverse: Option<(Path, Path)>,
-    tangent: Option<Path>,
+pub(crate) struct Rule {
+    pub(crate) reverse: Option<(Path, Path)>,
+    pub(crate) tangent: Option<Path>,
 }
 
 impl Parse for Rule {
@@ -79,7 +79,7 @@ pub(crate) fn custom_jvp(arguments: TokenStream, item: TokenStream) -> TokenStre
 }
 
 /// The function with its body in a function of its own, to which a marker call leads.
-fn with_rule(rule: &Rule, function: &ItemFn) -> syn::Result<TokenStream> {
+pub(crate) fn with_rule(rule: &Rule, function: &ItemFn) -> syn::Result<TokenStream> {
     if let Some(receiver) = function.sig.receiver() {
         return Err(Error::new(
             receiver.span(),
@@ -200,14 +200,6 @@ pub(crate) fn inactive(arguments: TokenStream, item: TokenStream) -> TokenStream
     })
 }
 
-/// Expands `#[op]`.
-pub(crate) fn op(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    or_error(item.clone(), || {
-        let name = syn::parse2::<Ident>(arguments)?.to_string();
-        marked(syn::parse2(item)?, &quote!(::cotangent::__private::op(#name);))
-    })
-}
-
 /// The function with a marker at its start. It stays a function of its own, which the pass knows by the marker.
 fn marked(mut function: ItemFn, marker: &TokenStream) -> syn::Result<TokenStream> {
     let block = &function.block;
@@ -215,7 +207,7 @@ fn marked(mut function: ItemFn, marker: &TokenStream) -> syn::Result<TokenStream
     Ok(quote!(#[inline(never)] #function))
 }
 
-fn or_error(item: TokenStream, make: impl FnOnce() -> syn::Result<TokenStream>) -> TokenStream {
+pub(crate) fn or_error(item: TokenStream, make: impl FnOnce() -> syn::Result<TokenStream>) -> TokenStream {
     make().unwrap_or_else(|error| {
         let error = error.into_compile_error();
         quote!(#item #error)

@@ -8,6 +8,7 @@ mod custom;
 mod derive;
 mod entries;
 mod module;
+mod operation;
 mod place;
 #[cfg(test)]
 mod refusals;
@@ -49,8 +50,24 @@ pub fn inactive(arguments: TokenStream, item: TokenStream) -> TokenStream {
     custom::inactive(arguments.into(), item.into()).into()
 }
 
-/// Says that a function's body is a known operation: `#[op(matmul)]`.
+/// Gives a function the derivative of a known operation, whatever its body is made of: `#[op(matmul)]`.
+///
+/// A plain call runs the body. Where the call is differentiated, the operation runs in its place (products of matrices by
+/// LibTorch's BLAS), and what its derivative needs is kept. `T` is `f32` or `f64`; slices are rows after rows; a slice whose
+/// length is not that of its dimensions is a panic.
+///
+/// | operation | signature |
+/// |---|---|
+/// | `relu`, `tanh`, `sigmoid`, `softplus` | `fn(&[T]) -> Vec<T>` |
+/// | `sum`, `mean`, `logsumexp` | `fn(&[T]) -> T` |
+/// | `dot` | `fn(&[T], &[T]) -> T` |
+/// | `softmax` | `fn(&[T], columns: usize) -> Vec<T>` |
+/// | `matmul` (`m × k` by `k × n`) | `fn(&[T], &[T], m: usize, k: usize, n: usize) -> Vec<T>` |
+/// | `conv2d` (image of channels × height × width; number, height and width of kernels; no padding) | `fn(&[T], &[T], input: [usize; 3], kernel: [usize; 3]) -> Vec<T>` |
+///
+/// Another signature is a compile error.
 #[proc_macro_attribute]
 pub fn op(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    custom::op(arguments.into(), item.into()).into()
+    let expanded = custom::or_error(item.clone().into(), || operation::expand(arguments.into(), item.into()));
+    expanded.into()
 }

@@ -1,6 +1,6 @@
 //! Tests: what is refused, with which words, and where.
 
-use crate::{attribute, custom, derive};
+use crate::{attribute, custom, derive, operation};
 use proc_macro2::TokenStream;
 use quote::quote;
 use std::str::FromStr;
@@ -176,4 +176,28 @@ fn rules_have_two_halves_and_stand_on_free_functions() {
     assert!(rule("before = a", item).contains("expected `forward = ..`"));
     assert!(rule("forward = a, backward = b", "fn f(&self) -> f64 { 1.0 }").contains("free function"));
     assert!(rule("forward = a, backward = b", "fn f(x: &mut f64) {}").contains("no `&mut` parameter"));
+}
+
+#[test]
+fn an_operation_has_a_name_and_a_signature() {
+    let refuses = |name: &str, item: &str, place: &str, message: &str| {
+        let [name, item] = [name, item].map(|text| TokenStream::from_str(text).expect("tokens"));
+        let refused = operation::expand(name, item).expect_err("it is refused");
+        assert_eq!(refused.span().source_text().unwrap_or_default(), place);
+        assert!(refused.to_string().contains(message), "{refused}");
+    };
+    refuses(
+        "gemm",
+        "fn f(x: &[f64]) -> f64 { 0.0 }",
+        "gemm",
+        "no operation is called `gemm`",
+    );
+    let wanted = "the operation `dot` is `fn(&[T], &[T]) -> T`, where `T` is `f32` or `f64`";
+    refuses("dot", "fn f(x: &[f64], y: &[f32]) -> f64 { 0.0 }", "&[f32]", wanted);
+    refuses("dot", "fn f(x: &[f64], y: &[f64]) -> f32 { 0.0 }", "-> f32", wanted);
+    refuses("dot", "fn f(x: &[f64]) -> f64 { 0.0 }", "x: &[f64]", wanted);
+    refuses("sum", "fn f(x: &[i32]) -> i32 { 0 }", "&[i32]", "`fn(&[T]) -> T`");
+    let item = "fn f(a: &[f32], b: &[f32], m: usize, k: usize, n: usize) -> Vec<f32> { vec![] }";
+    let [name, item] = ["matmul", item].map(|text| TokenStream::from_str(text).expect("tokens"));
+    assert!(operation::expand(name, item).is_ok());
 }

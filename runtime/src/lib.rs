@@ -17,6 +17,7 @@ pub mod kernel;
 pub mod kernels;
 mod library;
 pub mod lower;
+pub mod operations;
 mod saved;
 pub mod stop;
 pub mod torch;

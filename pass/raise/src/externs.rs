@@ -63,12 +63,6 @@ impl Eval<'_> {
                 self.marked_inactive = true;
                 return Ok(Val::Undef);
             }
-            "cotangent_op" => {
-                return self.refuse(
-                    "it calls a kernel that stands for a known operation, which a tensor function cannot use yet; call \
-                     the operation of `tch`",
-                );
-            }
             "cotangent_request" | "cotangent_kernel" if self.seeks_request => return self.read_request(&args),
             "cotangent_request" | "cotangent_kernel" => {
                 return self.refuse(

@@ -2,8 +2,6 @@
 
 /// The function has no derivative to speak of: what it returns and writes is constant.
 pub const INACTIVE: &str = "cotangent-inactive";
-/// Name of the operation that its body is.
-pub const OP: &str = "cotangent-op";
 /// Name of a known function (of the C library) with the same derivative.
 pub const LIKE: &str = "cotangent-like";
 /// Name of the function that runs in its place in a forward sweep: the same arguments, a shadow after each pointer. It

@@ -18,9 +18,7 @@ mod tests;
 pub use operator::{Listed, Values, register};
 pub use program::autograd;
 pub use pull::Pull;
-pub use rule::{
-    Ran, Rule, TangentRule, call_with_rule, call_with_tangent_rule, inactive, op, rule_of, tangent_rule_of,
-};
+pub use rule::{Ran, Rule, TangentRule, call_with_rule, call_with_tangent_rule, inactive, rule_of, tangent_rule_of};
 pub(crate) use shim::item;
 pub use shim::{Arguments, Callable, MOST_PARAMETERS, Shim, instance_of, kernel, request, shim_of};
 pub use tensors::{Edge, Element, Given, Name, Part, Returned, Scalar, Tensor, attached};

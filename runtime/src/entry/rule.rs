@@ -15,7 +15,6 @@
 //!   Natively it runs the function's body.
 //! * `cotangent_inactive()`, first in a function: what the function returns and writes is constant. Its tensor ops have
 //!   no derivative until it returns.
-//! * `cotangent_op(name, len)`, first in a function: its body is the named operation.
 //! * `cotangent_stop_gradient_f64(x)` and `_f32`: the identity, of derivative zero.
 
 use super::program::rules::{self, Backward};
@@ -231,14 +230,3 @@ pub fn inactive() {
 #[inline(never)]
 #[unsafe(no_mangle)]
 extern "C" fn cotangent_inactive() {}
-
-/// Marks a function whose body is a known operation.
-#[inline(always)]
-pub fn op(name: &'static str) {
-    cotangent_op(name.as_ptr(), name.len());
-}
-
-/// The marker of a known operation.
-#[inline(never)]
-#[unsafe(no_mangle)]
-extern "C" fn cotangent_op(_name: *const u8, _len: usize) {}

@@ -63,7 +63,7 @@
 //! tangent(args, args shadow, out, out shadow, arena)             instead of the call, in jvp
 //! ```
 //!
-//! `cotangent_inactive()` and `cotangent_op(name, length)` stand first in a function that has such a mark.
+//! `cotangent_inactive()` stands first in a function that has this mark.
 
 mod arena;
 mod call;

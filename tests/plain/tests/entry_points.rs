@@ -339,8 +339,8 @@ fn noted(x: &Tensor) -> f64 {
 }
 
 #[cotangent::op(relu)]
-fn kernel(x: f64) -> f64 {
-    x.max(0.0)
+fn kernel(x: &[f64]) -> Vec<f64> {
+    x.iter().map(|x| x.max(0.0)).collect()
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn marked_functions_run_as_written() {
     assert_eq!((cube(2.0, 1), cube_jvp(2.0, 1, 1.0)), (9.0, (9.0, 12.0)));
     assert_eq!(root(&[4.0]), root_forward(&[4.0]).0);
     assert_eq!(root_jvp(&[4.0], vec![1.0]).1, [0.25]);
-    assert_eq!(kernel(-1.0), 0.0);
-    assert_eq!(cotangent::stop_gradient(kernel(2.0)), 2.0);
+    assert_eq!(kernel(&[-1.0, 3.0]), [0.0, 3.0]);
+    assert_eq!(cotangent::stop_gradient(kernel(&[2.0])[0]), 2.0);
     assert_eq!(noted(&cotangent::stop_gradient(&x)), 3.0);
 }

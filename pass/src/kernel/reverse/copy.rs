@@ -70,7 +70,9 @@ pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<(), Refu
     };
     let seeds = pointers.iter().any(|p| plan.content.may_hold_seeds(*p));
     let open = pointers.iter().any(|p| plan.content.is_open(*p));
-    if other || unknown && !plan.content.is_told() || seeds && p && f32 || open && f64 && f32 {
+    // Where no shadow of a float is set beforehand, floats of either width are moved, and the program stops if two meet.
+    let told = plan.content.is_told();
+    if other || unknown && !told || seeds && p && f32 || open && f64 && f32 && !told {
         let help = "copy the values one by one, or copy whole values of one type";
         return Err(Refusal::at(
             i,
