@@ -4,6 +4,8 @@
 //!     reverse    x̄.. = rev_f(ȳ, frame, arena)
 //!     combined   arena = {}; frame = stack; y = aug_f(.., frame, arena); x̄.. = rev_f(seed, frame, arena); release(arena)
 //!
+//! A large frame is not on the stack but in the arena, too.
+//!
 //! If the primal can unwind, the forward sweep is invoked, and the arena is released on that way out, too.
 
 use super::engine::Engine;
@@ -15,6 +17,8 @@ use crate::llvm::{Builder, Function, Linkage, Type, Value};
 
 /// Bytes of an arena.
 pub(super) const ARENA: u64 = 56;
+/// Bytes of the largest frame on the stack.
+const ON_STACK: u64 = 1 << 16;
 
 /// Emits the function that a request asks for.
 ///
@@ -209,8 +213,6 @@ fn combined<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
     let b = Builder::new(context);
     b.at_end(own.function.append_block("entry"));
     let (byte, word) = (context.int(8), context.int(64));
-    let frame = b.alloca(byte.array(d.frame_size.unwrap_or(0).max(1)));
-    frame.set_alignment(16);
     let arena = match own.rest.last() {
         Some(arena) if request.arena_argument => *arena,
         _ => {
@@ -218,6 +220,14 @@ fn combined<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
             arena.set_alignment(16);
             b.memset(arena, byte.zero(), word.int(ARENA), 16);
             arena
+        }
+    };
+    let frame = match d.frame_size.unwrap_or(0).max(1) {
+        size if size > ON_STACK => b.call(engine.support("cotangent.alloc"), &[arena, word.int(size)]),
+        size => {
+            let frame = b.alloca(byte.array(size));
+            frame.set_alignment(16);
+            frame
         }
     };
     engine.open_globals(&b, arena);

@@ -65,6 +65,11 @@ int main(void) {
         blocks = before;
         continue;
       }
+      // One large chunk stays with the program: the first call may leave it.
+      memcpy(x, at, sizeof x);
+      p->grad(x, d, n, a0);
+      before = blocks;
+      memset(d, 0, sizeof d);
       memcpy(x, at, sizeof x);
       double got = p->grad(x, d, n, a0) * va;
       for (int i = 0; i < N; i++) got += d[i] * v[i];

@@ -21,15 +21,16 @@ const BEFORE: &str = concat!(
     "loop-simplify,lcssa),globaldce"
 );
 
-/// Forward and reverse sweeps are inlined into one function where they can be, and frames become values.
+/// Forward and reverse sweeps are inlined into one function where they can be, and frames become values. `instsimplify` is
+/// for functions on which `instcombine` does not run: without either, `simplifycfg` goes round for every block.
 const AFTER: &str = concat!(
     "always-inline,",
-    "function(sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg),",
+    "function(sroa<modify-cfg>,early-cse<memssa>,instsimplify,instcombine<no-verify-fixpoint>,simplifycfg),",
     "cgscc(devirt<4>(inline,function-attrs,function(",
-    "sroa<modify-cfg>,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,",
+    "sroa<modify-cfg>,early-cse<memssa>,simplifycfg,instsimplify,instcombine<no-verify-fixpoint>,",
     "memcpyopt,adce,simplifycfg))),",
     "function(loop-simplify,lcssa,loop-mssa(loop-rotate,licm),loop(indvars,loop-deletion),",
-    "gvn,sroa<modify-cfg>,dse,instcombine<no-verify-fixpoint>,simplifycfg,adce)"
+    "gvn,sroa<modify-cfg>,dse,instsimplify,instcombine<no-verify-fixpoint>,simplifycfg,adce)"
 );
 
 /// Blocks of the largest functions in which a pass runs, before: it seeks every load in all blocks.
@@ -39,8 +40,8 @@ const LIMITS_BEFORE: [Limit; 1] = [Limit::new(c"GVNPass", 2_000)];
 /// its places in all blocks.
 const LIMITS_AFTER: [Limit; 3] = [
     Limit::new(c"GVNPass", 2_000),
-    Limit::new(c"InstCombinePass", 3_000),
-    Limit::new(c"SROAPass", 8_000),
+    Limit::new(c"InstCombinePass", 2_000),
+    Limit::new(c"SROAPass", 12_000),
 ];
 
 /// Makes code easy to differentiate.

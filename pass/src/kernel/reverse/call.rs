@@ -4,7 +4,8 @@
 //!     reverse   x̄.. += rev_f(ȳ, frame of the call, arena); ȳ = 0
 //!
 //! The frame of the call is part of the frame around it. Where its size is not known (recursion, a pointer to a function)
-//! it comes from the arena, and the frame around it holds its address.
+//! it comes from the arena, and the frame around it holds its address. So does a large one: of many calls few may run, and
+//! what is part of what is part of another would grow as the product of their numbers.
 
 use super::augment::Augment;
 use super::construct::{Argument, Construct, Signature};
@@ -127,6 +128,9 @@ fn plain_argument<'m>(x: Value<'m>, plan: &Plan<'m>) -> Argument {
     }
 }
 
+/// Bytes of the largest frame that is part of another.
+const LARGE: u64 = 4096;
+
 /// The call's derivative: its signature, and the frame's size if it is part of the frame around.
 struct Called<'m> {
     signature: Signature<'m>,
@@ -139,7 +143,7 @@ fn called<'m>(construct: Construct<'m>, engine: &Engine<'m>) -> Option<Called<'m
             let d = engine.derivative(id);
             Some(Called {
                 signature: d.signature.clone(),
-                size: d.frame_size,
+                size: d.frame_size.filter(|size| *size <= LARGE),
             })
         }
         Construct::Indirect(id) => Some(Called {
