@@ -78,8 +78,7 @@ fn programs_are_right_at_every_level() {
 
 #[test]
 fn what_is_refused_is_told_with_its_place() {
-    let code = "extern int enzyme_width, enzyme_dup;
-struct two { double a, b; } __enzyme_fwddiff(void *, ...);
+    let code = "extern int enzyme_width;
 double __enzyme_autodiff(void *, ...);
 double unknown(double);
 static double f(double x) {
@@ -87,7 +86,7 @@ static double f(double x) {
 }
 double g(double x) { return __enzyme_autodiff((void *)f, x); }
 double h(double x) {
-  return __enzyme_fwddiff((void *)f, enzyme_width, 2, enzyme_dup, x, 1.0, 0.0).a;
+  return __enzyme_autodiff((void *)f, enzyme_width, 2, x);
 }";
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("code.c");
@@ -100,7 +99,7 @@ double h(double x) {
             "{text}"
         );
     };
-    refused(code, "code.c:10:", "2 directions at once");
+    refused(code, "code.c:9:", "gradients of 2 seeds at once");
     let (before, _) = code.split_once("double h(").unwrap();
     refused(before, "code.c:6:", "a call of `unknown`");
 }
