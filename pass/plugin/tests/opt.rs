@@ -101,5 +101,5 @@ double h(double x) {
     };
     refused(code, "code.c:9:", "gradients of 2 seeds at once");
     let (before, _) = code.split_once("double h(").unwrap();
-    refused(before, "code.c:6:", "a call of `unknown`");
+    refused(before, "code.c:5:", "a call of `unknown`");
 }
