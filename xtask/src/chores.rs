@@ -25,7 +25,7 @@ pub(crate) fn test(arguments: &[OsString]) -> Result<()> {
     )?;
     cotangent(["test", "--package", "cotangent"], arguments)?;
     cotangent(["test", "--package", "cotangent", "--benches"], arguments)?;
-    kernels::bench(&["--small".into()])?;
+    kernels::in_cpp(&[&"--small".into()])?;
     cargo(
         ["test", "--package", "cotangent-pass", "--bench", "pass", "--"],
         &["--small".into()],
@@ -124,6 +124,13 @@ pub(crate) fn cargo<A: AsRef<OsStr>>(own: impl IntoIterator<Item = A>, passed: &
         true => Ok(()),
         false => bail!("`{shown}` failed"),
     }
+}
+
+/// `cargo cotangent`.
+pub(crate) fn cotangent_command() -> Command {
+    let mut command = cargo_command();
+    command.arg("cotangent");
+    command
 }
 
 /// Runs `cargo cotangent`.

@@ -3,8 +3,8 @@
 //!
 //!     kernels [--small] [--json] [NAME..]
 //!
-//! With `--json` one object goes to the standard output: the ratio of each workload by its name. The table goes to the
-//! standard error. Every gradient is compared with one written by hand first.
+//! With `--json` one object goes to the standard output: the seconds of each workload's primal, gradient, and gradient by
+//! hand. The table goes to the standard error. Every gradient is compared with one written by hand first.
 //!
 //! The last columns are the roofline of the gradient. Its operations are counted as three of the primal's: itself, and in
 //! the reverse a product for each operand. Its bytes are those of the arguments and their cotangents, and twice those of the
@@ -129,7 +129,7 @@ int main(int count, char **words) {
                  1e-9 * w.operations / t.primal, 1e-9 * operations / t.gradient, 1e-6 * taken, 1e-9 * bytes / t.gradient,
                  100 * std::max(in_operations, in_bytes) / t.gradient,
                  in_operations > in_bytes ? "arithmetic" : "memory");
-    if (json) std::printf("%s\"%s\": %.4f", between, name, t.gradient / t.primal);
+    if (json) std::printf("%s\"%s\": [%.6e, %.6e, %.6e]", between, name, t.primal, t.gradient, t.by_hand);
     between = ", ";
   }
   if (json) std::printf("%s}\n", between[0] == '{' ? "{" : "");
