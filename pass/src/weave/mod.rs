@@ -151,6 +151,11 @@ fn derive<'m>(
     told_once(&mut tapes, &kernels[i]);
     let module = piece.module();
     pointed::release(module);
+    if let Some(spare) = module.global(SPARE[0]) {
+        // The runtime, whose arenas these are, puts chunks there.
+        spare.replace_with(module.add_global(SPARE[1], module.context().ptr()));
+        spare.delete_global();
+    }
     module.verify()?;
     for v in globals(module).filter(|v| is_defined(*v) && !own.contains(&v.name())) {
         v.set_global_linkage(Linkage::LLVMInternalLinkage);
@@ -202,6 +207,9 @@ fn share(module: Mod<'_>, exports: &mut BTreeSet<String>) -> Result<(), String> 
     }
     Ok(())
 }
+
+/// The variable that holds the spare chunk of arenas, in the support functions and in the runtime.
+const SPARE: [&str; 2] = ["cotangent.spare", "cotangent_spare"];
 
 /// Adds the table of kernels, optimises derivatives and compiles them.
 fn finish(module: Mod<'_>, kernels: &[(usize, &Kernel)]) -> Result<Vec<u8>, String> {

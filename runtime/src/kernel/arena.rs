@@ -1,6 +1,18 @@
 //! Memory of one call of a derivative: what it keeps for the reverse, and shadows of what the function allocates.
 
 use super::shadow::{Object, Table};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A chunk from this size on may become the spare one. The pass knows the number.
+const LARGE: usize = 4 << 20;
+/// A larger one is not kept.
+const LARGEST: usize = 1 << 30;
+
+/// One large chunk without an owner, for the next derivative, whatever thread runs it: its pages are there. Native code
+/// takes it (`spare.ll` of the pass says why), by this name.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "native code knows the name")]
+static cotangent_spare: AtomicPtr<Chunk> = AtomicPtr::new(std::ptr::null_mut());
 
 /// The memory of one call. Native code takes from it, knowing its layout; all of it is freed at once.
 #[repr(C)]
@@ -22,11 +34,31 @@ pub struct Arena {
     widths: u64,
 }
 
-/// A chunk begins with the address of the one before it.
+/// A chunk begins with the address of the one before it, and its size.
 #[repr(C)]
 #[derive(Debug)]
 struct Chunk {
     before: *mut Chunk,
+    size: usize,
+}
+
+impl Chunk {
+    /// Makes a chunk the spare one; that before it goes.
+    ///
+    /// # Safety
+    /// Nothing uses the chunk, which comes from `malloc`.
+    unsafe fn put(chunk: *mut Chunk) {
+        // SAFETY: as the caller promises. The advice is about the chunk's whole pages, after its first words; where the
+        // system does not take it, that is all. The spare chunk is nobody's, so that who takes it may free it.
+        unsafe {
+            let pages = chunk
+                .cast::<u8>()
+                .map_addr(|at| (at + size_of::<Chunk>()).next_multiple_of(4096));
+            let end = (chunk.addr() + (*chunk).size) & !4095;
+            libc::madvise(pages.cast(), end.saturating_sub(pages.addr()), libc::MADV_FREE);
+            libc::free(cotangent_spare.swap(chunk, Ordering::AcqRel).cast());
+        }
+    }
 }
 
 /// A value that goes with the arena.
@@ -133,7 +165,14 @@ impl Drop for Arena {
             let owned = unsafe { Box::from_raw(self.owned) };
             self.owned = owned.before;
         }
-        // SAFETY: the arena goes, and all that uses it went before.
-        unsafe { self.free_until(std::ptr::null_mut()) };
+        // SAFETY: the arena goes, and all that uses it went before. The newest chunk is the largest, or was taken again.
+        unsafe {
+            let newest = self.newest;
+            if !newest.is_null() && (LARGE..=LARGEST).contains(&(*newest).size) {
+                self.newest = (*newest).before;
+                Chunk::put(newest);
+            }
+            self.free_until(std::ptr::null_mut());
+        }
     }
 }
