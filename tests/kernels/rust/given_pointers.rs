@@ -1,5 +1,5 @@
 //! Shape: what is called is chosen by the caller: function pointers, closures and trait objects come in as arguments, alone,
-//! in slices, in structs, and behind each other.
+//! in slices, and behind each other.
 //! Hard: the pointers lead to the program's own functions, not to what is compiled for derivatives.
 use cotangent::differentiable;
 
@@ -73,16 +73,6 @@ fn stack(layers: &[Box<dyn Layer>], x: &[f64]) -> f64 {
     end.iter().sum::<f64>() + x[0] * layers.iter().map(|l| l.penalty()).sum::<f64>()
 }
 
-struct Law {
-    force: fn(f64, f64) -> f64,
-    rest: f64,
-}
-
-#[differentiable(wrt(x, k))]
-fn energy(law: &Law, x: &[f64], k: f64) -> f64 {
-    x.iter().map(|v| (law.force)(k, v - law.rest)).sum()
-}
-
 #[test]
 fn function_pointers() {
     let x = 0.4f64;
@@ -116,16 +106,4 @@ fn trait_objects_within_trait_objects() {
     let t = stack::Tangents { x: vec![1.0, 2.0] };
     let (_, slope) = stack::jvp(&layers, &[0.2, -0.6], t);
     close(slope, g.x[0] + 2.0 * g.x[1]);
-}
-
-#[test]
-fn pointers_in_structs() {
-    let spring = Law {
-        force: |k, d| 0.5 * k * d * d,
-        rest: 1.0,
-    };
-    let g = energy::grad(&spring, &[3.0, 0.5], 4.0);
-    close(g.x[0], 8.0);
-    close(g.x[1], -2.0);
-    close(g.k, 0.5 * (4.0 + 0.25));
 }
