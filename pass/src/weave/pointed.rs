@@ -1,10 +1,12 @@
 //! Pointers that a kernel is given: function pointers, closures and trait objects that its caller made.
 //!
-//! Where a kernel calls through a pointer that its arguments may hold, each function of the program's own code may be
-//! meant that has the called type and whose address is taken somewhere. Copies of these become part of the kernel's code;
-//! to compare pointers with, they name the program's own symbols.
+//! Where the type of a kernel's parameter names such (`fn`, `Fn`, `dyn`), each function of the program's own code may be
+//! meant that has a type that the kernel calls, and whose address is taken somewhere. Copies of these become part of the
+//! kernel's code; to compare pointers with, they name the program's own symbols. A user's struct may hold pointers, too; to
+//! follow all that it might hold would bring most of a program into a kernel. Run time tells of a pointer that is not known.
 //!
-//! Functions that drop values are left out: a kernel that is lent an object does not drop it, and all types have one.
+//! Functions that drop values are left out: a kernel that is lent an object does not drop it, and all types have one. So
+//! are those that give a truth value, as what formats texts does.
 
 use super::assemble::{Assembly, LOCAL, local_module};
 use super::entries::RUNTIME;
@@ -17,6 +19,8 @@ use std::path::Path;
 
 /// The type of functions that drop values.
 const DROPS: &str = "void (ptr)";
+/// How the types of functions begin that give a truth value.
+const TRUTHS: &str = "i1 ";
 /// In types of Rust, what says that there are pointers to functions.
 const POINTERS: [&str; 5] = ["fn", "dyn", "Fn", "FnMut", "FnOnce"];
 
@@ -44,7 +48,7 @@ impl Assembly<'_> {
         let (mut found, mut open) = (BTreeSet::new(), called.clone());
         let (mut done, mut names) = (BTreeSet::from([DROPS.to_owned()]), vec![]);
         while let Some(ty) = open.pop_first() {
-            if !done.insert(ty.clone()) || ty.starts_with("i1 ") {
+            if !done.insert(ty.clone()) || ty.starts_with(TRUTHS) {
                 continue;
             }
             let symbols = self.taken()?.get(&ty).cloned().unwrap_or_default();

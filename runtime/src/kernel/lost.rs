@@ -22,8 +22,8 @@ pub(crate) extern "C-unwind" fn cotangent_kernel_underived(function: *const c_vo
     let name = name_of(function).unwrap_or_else(|| format!("the function at {function:p}"));
     panic!(
         "cotangent: {name}, which a differentiated function has called by a pointer, is not part of the code that was \
-         differentiated: make the pointer (closure, trait object) within the differentiated function, or pass a value whose \
-         type says which function is meant"
+         differentiated: make the pointer (closure, trait object) within the differentiated function, let the type of a \
+         parameter name it (`fn`, `dyn`), or pass a value whose type says which function is meant"
     )
 }
 

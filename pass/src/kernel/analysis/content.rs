@@ -260,21 +260,23 @@ fn spread_open(c: &mut Constraints<'_, '_>) {
 }
 
 /// All that can be in any of `size` bytes from a target.
-pub(super) fn touched(c: &mut Constraints<'_, '_>, t: Target, size: i64) -> Kinds {
-    let (cells, fold) = c.regions.cells(t.node);
-    let window = Span {
-        low: t.span.low.and_then(|l| l.checked_sub(3)),
-        high: t.span.high.and_then(|h| h.checked_add(size - 1)),
-        ..Span::strided(0, 1)
-    };
-    let met = cells.into_iter().filter(|(s, _)| fold != 0 || s.meets(window));
-    met.fold(Kinds::NONE, |all, (_, slot)| all | c.regions.kinds(slot))
+pub(super) fn touched(c: &mut Constraints<'_, '_>, t: Target, size: u64) -> Kinds {
+    let cells = cells_within(c, t, Some(size));
+    cells
+        .into_iter()
+        .fold(Kinds::NONE, |all, cell| all | c.regions.kinds(cell))
 }
 
 /// Classes of the cells that may be among `size` bytes from a pointer (`None`: any number).
 pub(super) fn classes<'m>(c: &mut Constraints<'_, 'm>, pointer: Value<'m>, size: Option<u64>) -> Vec<u32> {
     let p = c.slots_of(pointer);
     let Some(t) = c.regions.target(p) else { return vec![] };
+    let cells = cells_within(c, t, size);
+    cells.into_iter().map(|cell| c.regions.class(cell)).collect()
+}
+
+/// The cells that may be among `size` bytes from a target.
+pub(super) fn cells_within(c: &mut Constraints<'_, '_>, t: Target, size: Option<u64>) -> Vec<u32> {
     let (cells, fold) = c.regions.cells(t.node);
     let end = |h: i64| h.checked_add(i64::try_from(size?).ok()? - 1);
     let window = Span {
@@ -283,7 +285,7 @@ pub(super) fn classes<'m>(c: &mut Constraints<'_, 'm>, pointer: Value<'m>, size:
         ..Span::strided(0, 1)
     };
     let met = cells.into_iter().filter(|(s, _)| fold != 0 || s.meets(window));
-    met.map(|(_, slot)| c.regions.class(slot)).collect()
+    met.map(|(_, cell)| cell).collect()
 }
 
 /// What a window from a target holds; `open`: untouched memory from outside is unknown, unless no one outside sees its

@@ -9,8 +9,9 @@
 //! them where they are active.
 
 use super::constraints::{Constraints, Flow};
-use super::content::{Content, touched};
+use super::content::{Content, cells_within, touched};
 use super::kinds::Kinds;
+use super::regions::Target;
 use super::shape::Sort;
 use crate::llvm::{Function, Opcode, Value};
 use std::collections::{HashMap, HashSet};
@@ -28,6 +29,9 @@ impl<'m> Words<'m> {
     pub fn new(content: &Content<'_, 'm>) -> Self {
         let c = &mut *content.inner.borrow_mut();
         let (bytes, single) = bytes(c);
+        // Bytes of memory in which there is nothing but integers share a class with pieces of floats elsewhere.
+        let accessed: HashSet<u32> = c.bytes.iter().map(|(s, _)| *s).collect();
+        let of_integers = |s: &u32| accessed.contains(s) && !bytes.contains(s);
         let slots = c.regions.slot_count();
         let (mut copies, mut backward, mut changes) = (vec![vec![]; slots], vec![vec![]; slots], vec![vec![]; slots]);
         for (a, b, flow) in &c.flows {
@@ -42,7 +46,7 @@ impl<'m> Words<'m> {
         let (mut carried, mut foreign, mut floats) = (vec![], vec![], vec![]);
         for (s, from) in c.sources.clone() {
             match c.regions.kinds(s) {
-                Kinds::PARTIAL if !bytes.contains(&s) => {}
+                Kinds::PARTIAL if of_integers(&s) => {}
                 Kinds::NONE if single.contains(&s) => {}
                 Kinds::NONE if from.is_none_or(|p| is_open(c, p)) => foreign.push(s),
                 Kinds::NONE => {}
@@ -57,7 +61,7 @@ impl<'m> Words<'m> {
         let (mut wanted, mut outward) = (vec![], vec![]);
         for (s, at) in c.sinks.clone() {
             match c.regions.kinds(s) {
-                Kinds::PARTIAL if !bytes.contains(&s) => {}
+                Kinds::PARTIAL if of_integers(&s) => {}
                 Kinds::NONE if single.contains(&s) => {}
                 Kinds::NONE if at.is(Opcode::LLVMStore) && is_open(c, at.operand(1)) => outward.push(s),
                 Kinds::NONE => {}
@@ -158,34 +162,57 @@ impl<'m> Words<'m> {
 }
 
 /// Lanes of less than four bytes that may be part of a float or pointer, which is noted; and those of a byte at a fixed
-/// place of its own (a tag), which are of nothing unknown.
+/// place of its own (a tag), which are of nothing unknown. What such pieces are put together to, four bytes that nobody
+/// touches as what they are, is in pieces, too.
 fn bytes(c: &mut Constraints<'_, '_>) -> (HashSet<u32>, HashSet<u32>) {
     let (mut within, mut single) = (HashSet::new(), HashSet::new());
-    let accesses = c.bytes.clone();
-    let mut plain = vec![];
-    for (s, pointer) in accesses {
+    let mut open = vec![];
+    for (s, pointer) in c.bytes.clone() {
         let p = c.slots_of(pointer);
-        let Some(t) = c.regions.target(p) else { continue };
-        let touches = !touched(c, t, 2).is_none();
-        if t.span.is_exact() && !touches {
-            single.insert(s);
+        open.extend(c.regions.target(p).map(|t| (s, t)));
+    }
+    loop {
+        let before = open.len();
+        let mut left = vec![];
+        for (s, t) in open {
+            if touched(c, t, 2).is_none() {
+                left.push((s, t));
+            } else {
+                c.regions.note(s, Kinds::PARTIAL);
+                within.insert(s);
+            }
         }
-        if touches {
-            c.regions.note(s, Kinds::PARTIAL);
-            within.insert(s);
-        } else if c
-            .regions
-            .cells(t.node)
-            .0
-            .into_iter()
-            .all(|(_, cell)| c.regions.kinds(cell).is_none())
-        {
-            plain.push(s);
+        open = left;
+        let mut noted = false;
+        for (s, t) in &open {
+            if c.regions.kinds(*s).has(Kinds::PARTIAL) {
+                noted |= note_words(c, *t);
+            }
+        }
+        if open.len() == before && !noted {
+            break;
         }
     }
-    // Memory that is accessed by bytes only can hold them, too.
-    within.extend(plain);
+    for (s, t) in open {
+        if t.span.is_exact() {
+            single.insert(s);
+        }
+        let cells = c.regions.cells(t.node).0;
+        if cells.into_iter().all(|(_, cell)| c.regions.kinds(cell).is_none()) {
+            // Memory that is accessed by bytes only can hold them, too.
+            within.insert(s);
+        }
+    }
     (within, single)
+}
+
+/// Notes that four bytes that are touched by pieces are made of such; was it not known?
+fn note_words(c: &mut Constraints<'_, '_>, t: Target) -> bool {
+    let cells = cells_within(c, t, Some(2));
+    for cell in &cells {
+        c.regions.note(*cell, Kinds::PARTIAL);
+    }
+    !cells.is_empty()
 }
 
 fn is_open<'m>(c: &mut Constraints<'_, 'm>, pointer: Value<'m>) -> bool {

@@ -265,12 +265,7 @@ impl<'m> Leaves<'_, 'm> {
         let mask = context.const_vector(&mask);
         let parts = |v| b.and(b.bitcast(v, narrow), mask);
         let decided = self.add_undecided(b, parts(x), parts(y));
-        let others: Vec<_> = self
-            .lanes
-            .iter()
-            .filter(|(_, k)| !k.meets(Kinds::PART))
-            .copied()
-            .collect();
+        let others: Vec<_> = self.lanes.iter().filter(|(_, k)| !is_part(*k)).copied().collect();
         let others = Leaves {
             module: self.module,
             lanes: &others,

@@ -222,9 +222,18 @@ impl<'m> Flows<'m> {
                     Sort::Pointer => pointers.push(n),
                     Sort::Word | Sort::Byte => {
                         let at = (leaf.offset + 4 * i64::from(k)) as u32;
-                        if write || word.iter().any(|(o, _)| *o == at) {
+                        let carries = word.iter().any(|(o, _)| *o == at);
+                        if write || carries {
                             floats.push(n);
                             pointers.push(n);
+                        }
+                        if carries && leaf.sort == Sort::Byte {
+                            // Pieces of what is there as a whole.
+                            for whole in classes(c, pointer, Some(2)) {
+                                let n = self.class(whole);
+                                floats.push(n);
+                                pointers.push(n);
+                            }
                         }
                     }
                 }
