@@ -9,6 +9,7 @@
 //! promise of [`content`](super::content); what needs no shadow is never asked for one. One answer serves all that the
 //! module is asked for, and all calls of a function. Unknown counts as active.
 
+mod changed;
 mod flows;
 
 use super::constraints::Constraints;
@@ -40,6 +41,10 @@ pub struct Activity<'m> {
     writes: HashSet<Value<'m>>,
     /// Those of them that write active floats.
     active_writes: HashSet<Value<'m>>,
+    /// Integers that may be computed from the bits of what varies, on the way to where they are taken for floats.
+    computed: HashSet<Value<'m>>,
+    /// Casts and stores that take such for floats that count.
+    laundered: HashSet<Value<'m>>,
     /// Global variables that need a shadow.
     globals: Vec<Value<'m>>,
     /// Functions that have a part in derivatives, themselves or by what they call.
@@ -56,7 +61,13 @@ impl<'m> Activity<'m> {
         for ask in asks {
             seed(&mut flows, c, ask);
         }
-        let active = flows.active();
+        let changed = changed::find(&mut flows);
+        let active: Vec<bool> = flows
+            .varied()
+            .into_iter()
+            .zip(flows.useful())
+            .map(|(v, u)| v && u)
+            .collect();
         let mut shadow_seeds = std::mem::take(&mut flows.shadow_seeds);
         for (accesses, pointer) in &flows.accesses {
             if accesses.iter().any(|n| active[*n as usize]) {
@@ -64,7 +75,11 @@ impl<'m> Activity<'m> {
             }
         }
         let shadowed = flows.shadowed(&shadow_seeds);
-        let mut activity = Self::default();
+        let mut activity = Self {
+            computed: changed.on_the_way,
+            laundered: changed.ends,
+            ..Self::default()
+        };
         for (v, n) in &flows.numbers {
             if active[*n as usize] {
                 activity.active.insert(*v);
@@ -158,6 +173,16 @@ impl<'m> Activity<'m> {
         self.active_writes.contains(&i)
     }
 
+    /// Does the instruction (a store, or a cast to float) take for a float what may be computed from bits of another?
+    pub fn is_laundered(&self, i: Value<'m>) -> bool {
+        self.laundered.contains(&i)
+    }
+
+    /// Is the integer one that may become such a float?
+    pub fn is_computed(&self, v: Value<'m>) -> bool {
+        self.computed.contains(&v)
+    }
+
     /// Global variables that need a shadow, in the module's order.
     pub fn globals(&self) -> &[Value<'m>] {
         &self.globals
@@ -195,6 +220,7 @@ impl<'m> Activity<'m> {
         list("active", &|v| self.is_active(v));
         list("shadowed", &|v| self.needs_shadow(v));
         list("writes", &|v| self.writes(v));
+        list("laundered", &|v| self.is_laundered(v));
         list("inactive calls", &|v| v.is_call() && self.is_inactive_call(v));
         text
     }

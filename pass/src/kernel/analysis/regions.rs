@@ -172,7 +172,12 @@ impl Regions {
 
     pub(crate) fn kinds(&mut self, slot: u32) -> Kinds {
         let c = self.class(slot);
-        self.classes[c as usize].1
+        self.class_kinds(c)
+    }
+
+    /// What the slots of a class can hold.
+    pub(crate) fn class_kinds(&self, class: u32) -> Kinds {
+        self.classes[class as usize].1
     }
 
     /// Notes what a slot can hold.

@@ -10,6 +10,7 @@
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
 use crate::kernel::callee::is_thread_local;
+use crate::kernel::lost::any_bit;
 use crate::kernel::reverse::leaves::made;
 use crate::kernel::reverse::plan::Target;
 use crate::llvm::{Opcode, Value};
@@ -56,7 +57,8 @@ pub(super) fn duplicate<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) {
 pub(super) fn tangent<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) -> Result<(), Refusal> {
     let op = i.opcode();
     let broken = i.operands().any(|x| s.is_broken(x));
-    if op == Opcode::LLVMBitCast && broken && i.ty().scalar().is_float() {
+    let computed = broken || s.forward.engine.activity().is_laundered(i);
+    if op == Opcode::LLVMBitCast && computed && i.ty().scalar().is_float() {
         let help = "compute with floats: arithmetic on the bits of a float has no derivative";
         return Err(Refusal::at(i, "a float made of computed bits", help));
     }
@@ -155,13 +157,38 @@ fn integer<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>, has_shadow: bool) -> Res
             }
         }
         LLVMSelect | LLVMExtractValue | LLVMInsertValue | LLVMFreeze => duplicate(s, i),
-        LLVMShl | LLVMLShr if !(i.operand(1).is_const_int() && i.operand(1).zext_value().is_multiple_of(8)) => {
+        LLVMShl | LLVMLShr if i.operand(1).is_const_int() && !i.operand(1).zext_value().is_multiple_of(8) => {
             broken(s, i)
         }
         op if moves(op) && !matches!(op, LLVMAnd | LLVMXor | LLVMAdd | LLVMSub) => duplicate(s, i),
         _ => broken(s, i),
     }
     Ok(())
+}
+
+/// An integer that may become a float, and has no shadow: all of it is set if any bit that it is computed from has one.
+pub(super) fn taint<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) {
+    if !i.ty().scalar().is_int() || s.shadow(i).is_some() || !s.forward.engine.activity().is_computed(i) {
+        return;
+    }
+    let shadows: Vec<_> = i
+        .operands()
+        .filter(|x| !x.ty().is_pointer())
+        .filter_map(|x| s.shadow(x))
+        .collect();
+    let set = |shadow: Value<'m>| {
+        let bits = i.ty().context().int(8 * s.module().size(shadow.ty()) as u32);
+        let shadow = if shadow.ty().scalar().is_float() {
+            s.b.bitcast(shadow, bits)
+        } else {
+            shadow
+        };
+        any_bit(s.b, s.module(), shadow)
+    };
+    if let Some(any) = shadows.into_iter().map(set).reduce(|a, c| s.b.or(a, c)) {
+        let shadow = s.b.select(any, i.ty().all_ones(), i.ty().zero());
+        s.set_shadow(i, shadow);
+    }
 }
 
 /// Arithmetic on what may be the bits of a float.

@@ -100,9 +100,8 @@ pub(super) fn store<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) -> Result<(), R
         let help = "compute with floats: arithmetic on the bits of a float has no derivative";
         return Err(Refusal::at(i, "a float made of computed bits", help));
     }
-    if s.forward.engine.words().laundered(i)
-        && let Some(counts) = tainted(s, value, 8)
-    {
+    let laundered = s.forward.engine.words().laundered(i) || s.forward.engine.activity().is_laundered(i);
+    if laundered && let Some(counts) = tainted(s, value, 8) {
         let nowhere = inactive_shadow(address.ty(), UNKNOWN);
         unless_shadowed(s.forward.engine, s.b, i, Lost::Changed, nowhere, counts);
     }

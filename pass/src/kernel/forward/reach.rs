@@ -3,6 +3,7 @@
 
 use super::bits;
 use super::{Given, Signature, can_carry, has_pointers};
+use crate::kernel::analysis::activity::Activity;
 use crate::kernel::caught::ways_out;
 use crate::kernel::globals::Globals;
 use crate::kernel::rules::rule_of;
@@ -45,6 +46,7 @@ pub(super) fn tangible<'m>(
     signature: &Signature<'m>,
     blocks: &[Block<'m>],
     globals: &Globals<'m>,
+    activity: &Activity<'m>,
 ) -> HashSet<Value<'m>> {
     let mut found = HashSet::new();
     let mut open = vec![];
@@ -66,7 +68,8 @@ pub(super) fn tangible<'m>(
     }
     while let Some(v) = open.pop() {
         if found.insert(v) {
-            let users: Vec<_> = v.users().filter(|u| u.is_instruction() && passes_on(*u, v)).collect();
+            let passes = |u: &Value<'m>| u.is_instruction() && (activity.is_computed(*u) || passes_on(*u, v));
+            let users: Vec<_> = v.users().filter(passes).collect();
             open.extend(users);
         }
     }

@@ -37,7 +37,7 @@ pub(super) fn emit<'m>(
     let primal = signature.function;
     split_invokes(primal);
     let blocks = reach::live_blocks(primal);
-    let tangible = reach::tangible(signature, &blocks, forward.engine.globals());
+    let tangible = reach::tangible(signature, &blocks, forward.engine.globals(), &forward.engine.activity());
     let (function, pairs) = primal.clone_as(ty, &name_of(primal));
     function.set_linkage(Linkage::LLVMInternalLinkage);
     let b = Builder::new(function.module().context());
@@ -154,8 +154,21 @@ impl<'m> Sweep<'_, '_, 'm> {
         use Opcode::{LLVMCall, LLVMInvoke, LLVMRet};
         match i.opcode() {
             LLVMRet => self.leave(i).map_err(one),
-            LLVMCall | LLVMInvoke => self.called(i),
-            _ => self.each_lane(|s| s.in_lane(i)).map_err(one),
+            LLVMCall | LLVMInvoke => {
+                self.called(i)?;
+                self.each_lane(|s| {
+                    bits::taint(s, i);
+                    Ok(())
+                })
+                .map_err(one)
+            }
+            _ => self
+                .each_lane(|s| {
+                    s.in_lane(i)?;
+                    bits::taint(s, i);
+                    Ok(())
+                })
+                .map_err(one),
         }
     }
 

@@ -134,7 +134,7 @@ impl<'m> Plan<'m> {
                 true => plan.activity.writes(i) && !i.operand(0).ty().scalar().is_int(),
                 false => i.ty().scalar().is_float(),
             };
-            if counts && plan.words.laundered(i) {
+            if counts && plan.is_laundered(i) {
                 let help = "compute on the float, not on its bits";
                 refusals.push(Refusal::at(
                     i,
@@ -404,7 +404,7 @@ impl<'m> Plan<'m> {
 
     /// Does a store take for a float what may be changed bits of another?
     pub fn is_laundered(&self, store: Value<'m>) -> bool {
-        self.words.laundered(store)
+        self.words.laundered(store) || self.activity.is_laundered(store)
     }
 
     /// The module.

@@ -5,8 +5,9 @@
 
 use crate::kernel::analysis::allocations::{Allocation, allocation};
 use crate::kernel::analysis::constraints::Constraints;
-use crate::kernel::analysis::content::classes;
-use crate::kernel::analysis::shape::Sort;
+use crate::kernel::analysis::content::{cells_within, classes};
+use crate::kernel::analysis::kinds::Kinds;
+use crate::kernel::analysis::shape::{Leaf, Sort};
 use crate::kernel::analysis::words::Words;
 use crate::kernel::attributes::{INACTIVE, RULES, RUNTIME_RULES};
 use crate::kernel::callee::is_silent;
@@ -22,6 +23,11 @@ pub(super) struct Flows<'m> {
     by_object: HashMap<u32, u32>,
     edges: Vec<(u32, u32)>,
     pointers: Vec<(u32, u32)>,
+    /// What integers that are no words are computed from; of these, what holds floats or words.
+    pub(super) bits: Vec<(u32, u32)>,
+    pub(super) sources: Vec<(u32, u32)>,
+    /// Where integers become floats: casts, and stores with the memory they write. The number is the integer's.
+    pub(super) ends: Vec<(Value<'m>, u32, Vec<u32>)>,
     count: u32,
     pub(super) varied_seeds: Vec<u32>,
     pub(super) useful_seeds: Vec<u32>,
@@ -33,6 +39,9 @@ pub(super) struct Flows<'m> {
     taken: HashMap<Type<'m>, Vec<Function<'m>>>,
     /// What stands for the variable arguments of a function.
     variable: HashMap<Function<'m>, u32>,
+    /// What stands for memory to which a pointer leads of which bytes were moved one by one, and for what is accessed by a
+    /// pointer of which nobody knows where it leads.
+    wild: u32,
 }
 
 impl<'m> Flows<'m> {
@@ -43,6 +52,9 @@ impl<'m> Flows<'m> {
             by_object: HashMap::new(),
             edges: vec![],
             pointers: vec![],
+            bits: vec![],
+            sources: vec![],
+            ends: vec![],
             count: 0,
             varied_seeds: vec![],
             useful_seeds: vec![],
@@ -51,7 +63,9 @@ impl<'m> Flows<'m> {
             writes: vec![],
             taken: HashMap::new(),
             variable: HashMap::new(),
+            wild: 0,
         };
+        flows.wild = flows.fresh();
         let bodies: Vec<_> = module.functions().filter(|f| !f.is_declaration()).collect();
         for pointer in module.functions().filter(|f| f.is_address_taken()) {
             let body = if pointer.is_declaration() {
@@ -111,10 +125,13 @@ impl<'m> Flows<'m> {
     pub(super) fn reached(&mut self, c: &mut Constraints<'_, 'm>, v: Value<'m>) -> Vec<u32> {
         let first = c.slots_of(v);
         let slots = c.shapes.of(v.ty()).slots;
-        let mut open: Vec<u32> = (first..first + slots)
-            .filter_map(|s| c.regions.target(s))
-            .map(|t| t.node)
-            .collect();
+        self.reached_from(c, first..first + slots)
+    }
+
+    /// The numbers of all memory that the pointers in some slots lead to.
+    fn reached_from(&mut self, c: &mut Constraints<'_, 'm>, slots: impl IntoIterator<Item = u32>) -> Vec<u32> {
+        let targets = slots.into_iter().filter_map(|s| c.regions.target(s));
+        let mut open: Vec<u32> = targets.map(|t| t.node).collect();
         let (mut seen, mut found) = (HashSet::new(), vec![]);
         while let Some(node) = open.pop() {
             let (node, _) = c.regions.find(node);
@@ -142,16 +159,25 @@ impl<'m> Flows<'m> {
         self.pointers.push(edge);
     }
 
-    /// Varied and useful.
-    pub(super) fn active(&self) -> Vec<bool> {
-        let varied = reach(self.count, &self.edges, &self.varied_seeds, false);
-        let useful = reach(self.count, &self.edges, &self.useful_seeds, true);
-        varied.into_iter().zip(useful).map(|(v, u)| v && u).collect()
+    /// What can depend on an active input, by what has derivatives.
+    pub(super) fn varied(&self) -> Vec<bool> {
+        reach(self.count, &[&self.edges], &self.varied_seeds, false)
+    }
+
+    /// What an active output can depend on.
+    pub(super) fn useful(&self) -> Vec<bool> {
+        reach(self.count, &[&self.edges], &self.useful_seeds, true)
+    }
+
+    /// What can depend on the seeds in any way but for edges of `ended`, or what the seeds can depend on.
+    pub(super) fn followed(&self, seeds: &[u32], ended: &HashSet<(u32, u32)>, backward: bool) -> Vec<bool> {
+        let kept: Vec<_> = self.edges.iter().filter(|e| !ended.contains(e)).copied().collect();
+        reach(self.count, &[&kept, &self.bits], seeds, backward)
     }
 
     /// What needs a shadow.
     pub(super) fn shadowed(&self, seeds: &[u32]) -> Vec<bool> {
-        reach(self.count, &self.pointers, seeds, true)
+        reach(self.count, &[&self.pointers], seeds, true)
     }
 
     fn instruction(&mut self, f: Function<'m>, i: Value<'m>, c: &mut Constraints<'_, 'm>, words: &Words<'m>) {
@@ -185,16 +211,38 @@ impl<'m> Flows<'m> {
 
     /// Arithmetic and moves.
     fn operation(&mut self, i: Value<'m>, c: &mut Constraints<'_, 'm>, words: &Words<'m>) {
-        if !can_carry(i, c, words) {
-            // An integer of no account; its operands may still be the bits of a pointer that becomes one again.
-            return;
-        }
         let rule = rule_of(i);
         if rule.is_some_and(|r| r.class() == Class::Zero) {
             return;
         }
+        if !can_carry(i, c, words) {
+            // An integer of no account; its operands may still be the bits of a float or pointer that becomes one again.
+            return self.computed(i, i.operands(), c, words);
+        }
+        if i.is(Opcode::LLVMBitCast) && i.ty().scalar().is_float() {
+            let n = self.number(i.operand(0));
+            self.ends.push((i, n, vec![]));
+        }
         for x in i.operands().filter(|x| !x.is_constant()).collect::<Vec<_>>() {
             self.both(x, i);
+        }
+    }
+
+    /// An integer that is no word, and what it is computed from.
+    fn computed(
+        &mut self,
+        i: Value<'m>,
+        from: impl Iterator<Item = Value<'m>>,
+        c: &mut Constraints<'_, 'm>,
+        words: &Words<'m>,
+    ) {
+        let to = self.number(i);
+        for x in from.filter(|x| !x.is_constant() && !x.ty().is_pointer()) {
+            let edge = (self.number(x), to);
+            self.bits.push(edge);
+            if can_carry(x, c, words) {
+                self.sources.push(edge);
+            }
         }
     }
 
@@ -212,7 +260,7 @@ impl<'m> Flows<'m> {
         };
         let shape = c.shapes.of(value.ty());
         let word = words.of(value).to_vec();
-        let (mut floats, mut pointers) = (vec![], vec![]);
+        let (mut floats, mut pointers, mut integers) = (vec![], vec![], vec![]);
         for leaf in &shape.leaves {
             for k in 0..leaf.slots {
                 let class = c.regions.class(first + leaf.slot + k);
@@ -223,16 +271,19 @@ impl<'m> Flows<'m> {
                     Sort::Word | Sort::Byte => {
                         let at = (leaf.offset + 4 * i64::from(k)) as u32;
                         let carries = word.iter().any(|(o, _)| *o == at);
-                        if write || carries {
-                            floats.push(n);
-                            pointers.push(n);
-                        }
-                        if carries && leaf.sort == Sort::Byte {
+                        let mut here = vec![class];
+                        if leaf.sort == Sort::Byte {
                             // Pieces of what is there as a whole.
-                            for whole in classes(c, pointer, Some(2)) {
-                                let n = self.class(whole);
+                            here.extend(classes(c, pointer, Some(leaf.size as u64)));
+                        }
+                        for class in here {
+                            let n = self.class(class);
+                            if write || carries {
                                 floats.push(n);
                                 pointers.push(n);
+                            }
+                            if write || !carries {
+                                integers.push((n, c.regions.class_kinds(class).has_float()));
                             }
                         }
                     }
@@ -240,6 +291,21 @@ impl<'m> Flows<'m> {
             }
         }
         let (v, p) = (self.number(value), self.number(pointer));
+        match write {
+            true if !integers.is_empty() && !value.is_constant() => {
+                let memory = integers.into_iter().map(|(n, _)| n).collect();
+                self.ends.push((i, v, memory));
+            }
+            true => {}
+            false => {
+                for (n, float) in integers {
+                    self.bits.push((n, v));
+                    if float {
+                        self.sources.push((n, v));
+                    }
+                }
+            }
+        }
         for n in &floats {
             self.edges.push(if write { (v, *n) } else { (*n, v) });
         }
@@ -248,21 +314,40 @@ impl<'m> Flows<'m> {
             // The shadow memory is read, or written, through the shadow of the address.
             self.pointers.push(if write { (p, *n) } else { (p, v) });
         }
+        let bytes = |l: &&Leaf| l.sort == Sort::Byte && word.iter().any(|(o, _)| *o == l.offset as u32);
+        if let (false, Some(piece)) = (write, shape.leaves.iter().find(bytes)) {
+            for n in self.behind(c, pointer, piece.size as u64) {
+                self.edges.extend([(n, self.wild), (self.wild, n)]);
+            }
+        }
         if is_wild(c, pointer) {
+            self.edges.push(if write { (v, self.wild) } else { (self.wild, v) });
             // Nobody knows what is there: what is written may be read, and what is read may have been written.
             match write {
                 true => self.useful_seeds.push(v),
                 false => self.varied_seeds.push(v),
             }
-            self.accesses.push((vec![v], p));
+            self.accesses.push((vec![v, self.wild], p));
         }
         if write {
             self.accesses.push((floats.clone(), p));
             floats.extend(pointers);
+            if is_wild(c, pointer) {
+                floats.extend([v, self.wild]);
+            }
             self.writes.push((i, floats));
         } else {
             self.accesses.push((vec![v], p));
         }
+    }
+
+    /// The memory behind pointers that may be among some bytes.
+    fn behind(&mut self, c: &mut Constraints<'_, 'm>, pointer: Value<'m>, size: u64) -> Vec<u32> {
+        let p = c.slots_of(pointer);
+        let Some(t) = c.regions.target(p) else { return vec![] };
+        let mut cells = cells_within(c, t, Some(size));
+        cells.retain(|cell| c.regions.kinds(*cell).meets(Kinds::PTR));
+        self.reached_from(c, cells)
     }
 
     /// A copy or fill of memory: what it writes, and through which pointers.
@@ -281,6 +366,8 @@ impl<'m> Flows<'m> {
         if pointers.iter().any(|p| is_wild(c, *p)) {
             self.useful_seeds.extend(&written);
             self.varied_seeds.extend(&written);
+            let wild = self.wild;
+            self.edges.extend(written.iter().flat_map(|n| [(*n, wild), (wild, *n)]));
         }
         for p in pointers {
             let p = self.number(*p);
@@ -316,6 +403,9 @@ impl<'m> Flows<'m> {
                 }
             }
             return;
+        }
+        if callee.is_declaration() && i.ty().scalar().is_int() && !can_carry(i, c, words) {
+            self.computed(i, arguments.iter().copied(), c, words);
         }
         match allocation(i) {
             Some(Allocation::Resize { old, .. }) => {
@@ -467,9 +557,9 @@ fn can_carry<'m>(v: Value<'m>, c: &mut Constraints<'_, 'm>, words: &Words<'m>) -
     typed || !words.of(v).is_empty()
 }
 
-fn reach(count: u32, edges: &[(u32, u32)], seeds: &[u32], backward: bool) -> Vec<bool> {
+fn reach(count: u32, edges: &[&Vec<(u32, u32)>], seeds: &[u32], backward: bool) -> Vec<bool> {
     let mut next = vec![vec![]; count as usize];
-    for (a, b) in edges {
+    for (a, b) in edges.iter().copied().flatten() {
         let (from, to) = if backward { (*b, *a) } else { (*a, *b) };
         next[from as usize].push(to);
     }
