@@ -150,7 +150,8 @@ impl<'m> Activity<'m> {
     }
 
     fn has_part(&self, v: Value<'m>) -> bool {
-        self.active.contains(&v) || self.shadowed.contains(&v) || self.writes.contains(&v)
+        let lost = self.laundered.contains(&v);
+        lost || self.active.contains(&v) || self.shadowed.contains(&v) || self.writes.contains(&v)
     }
 
     /// Can the value carry a derivative?

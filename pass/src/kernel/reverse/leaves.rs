@@ -278,9 +278,19 @@ impl<'m> Leaves<'_, 'm> {
     /// The sum of two words of which only run time knows how wide their floats are: in every lane one of them is zero, or
     /// the program stops.
     fn add_undecided(self, b: &Builder<'m>, x: Value<'m>, y: Value<'m>) -> Value<'m> {
+        let bits = x.ty().scalar().int_width() * x.ty().length() as u32;
+        self.merge(b, x, y, if bits.is_multiple_of(32) { 32 } else { bits })
+    }
+
+    /// Two words that hold pieces of floats: in every byte one of them is zero, or the program stops.
+    pub fn put_together(self, b: &Builder<'m>, x: Value<'m>, y: Value<'m>) -> Value<'m> {
+        self.merge(b, x, y, 8)
+    }
+
+    /// Two words, in every lane of which one is zero, or the program stops.
+    fn merge(self, b: &Builder<'m>, x: Value<'m>, y: Value<'m>, lane: u32) -> Value<'m> {
         let ty = x.ty();
         let bits = ty.scalar().int_width() * ty.length() as u32;
-        let lane = if bits.is_multiple_of(32) { 32 } else { bits };
         let lanes = ty.context().int(lane).vector(bits / lane);
         let (p, q) = (b.bitcast(x, lanes), b.bitcast(y, lanes));
         let zero = |v| b.icmp(IntPredicate::LLVMIntEQ, v, lanes.zero());

@@ -17,19 +17,18 @@
 use super::augment::{at, element};
 use super::control::{Decision, Step};
 use super::counted::Counted;
+mod cotangents;
+
 use super::frame::Slot;
-use super::leaves::{UNKNOWN, inactive_shadow, neutral};
+use super::leaves::{UNKNOWN, inactive_shadow};
 use super::plan::{Need, Place, Plan};
 use super::shape::Region;
 use super::spine::Spine;
 use crate::kernel::Refusal;
 use crate::kernel::engine::{Derivative, Engine};
 use crate::llvm::{Block, Builder, Function, IntPredicate, Opcode, Type, Value};
+use cotangents::Part;
 use std::collections::HashMap;
-
-/// A sum over the iterations of a loop has no order that anybody chose: LLVM may keep several sums of parts. Without other
-/// licences it leaves out and cancels nothing, so that all that is not a number stays in the sum.
-const REASSOCIATE: u32 = 1;
 
 /// The reverse sweep being emitted.
 pub struct Sweep<'a, 'm> {
@@ -46,10 +45,10 @@ pub struct Sweep<'a, 'm> {
     places: Builder<'m>,
     seed: Option<Value<'m>>,
     starts: HashMap<Block<'m>, Block<'m>>,
-    cotangents: HashMap<Value<'m>, Value<'m>>,
+    cotangents: HashMap<(Value<'m>, Part), Value<'m>>,
     spine: Spine<'m>,
     /// Cotangents of values that are used in the block that is reversed alone.
-    sums: HashMap<Value<'m>, Value<'m>>,
+    sums: HashMap<(Value<'m>, Part), Value<'m>>,
     local: HashMap<Value<'m>, bool>,
     frames: Vec<Value<'m>>,
     /// Number of the iteration, of counted loops.
@@ -469,75 +468,6 @@ impl<'a, 'm> Sweep<'a, 'm> {
         }
         self.b.insert(copy);
         Ok(copy)
-    }
-
-    fn cotangent_place(&mut self, v: Value<'m>) -> Value<'m> {
-        if let Some(place) = self.cotangents.get(&v) {
-            return *place;
-        }
-        let place = self.places.alloca(v.ty());
-        match self.spine.start(&self.plan.shape, v) {
-            Some(block) => {
-                let start = self.starts[&block];
-                let b = Builder::new(self.engine.module().context());
-                match start.first() {
-                    Some(first) => b.before(first),
-                    None => b.at_end(start),
-                }
-                b.store(neutral(v.ty()), place);
-            }
-            None => drop(self.places.store(neutral(v.ty()), place)),
-        }
-        self.cotangents.insert(v, place);
-        place
-    }
-
-    /// Is the value used in its own block only? Then its cotangent needs no place: all that adds to it comes right before
-    /// it is taken.
-    fn is_local(&mut self, v: Value<'m>) -> bool {
-        if let Some(known) = self.local.get(&v) {
-            return *known;
-        }
-        let within = |user: Value<'m>| {
-            let block = user.block();
-            block == v.block() && !user.is(Opcode::LLVMPHI) || !self.plan.shape.is_live(block)
-        };
-        let local = v.is_instruction() && !v.is(Opcode::LLVMPHI) && !v.is_terminator() && v.users().all(within);
-        self.local.insert(v, local);
-        local
-    }
-
-    /// Takes the cotangent of a value, and leaves zero.
-    pub fn take(&mut self, v: Value<'m>) -> Value<'m> {
-        if let Some(sum) = self.sums.remove(&v) {
-            return sum;
-        }
-        if self.is_local(v) {
-            return neutral(v.ty());
-        }
-        let place = self.cotangent_place(v);
-        let cotangent = self.b.load(v.ty(), place);
-        self.b.store(neutral(v.ty()), place);
-        cotangent
-    }
-
-    /// Adds to the cotangent of a value that has one.
-    pub fn accumulate(&mut self, v: Value<'m>, part: Value<'m>) {
-        if !self.plan.active(v) || part.is_null() {
-            return;
-        }
-        let leaves = self.plan.leaves(v);
-        if self.is_local(v) {
-            let so_far = self.sums.get(&v).copied().unwrap_or_else(|| neutral(v.ty()));
-            self.sums.insert(v, leaves.add(self.b, so_far, part));
-            return;
-        }
-        let place = self.cotangent_place(v);
-        let sum = leaves.add(self.b, self.b.load(v.ty(), place), part);
-        if v.ty().scalar().is_float() && self.region != self.plan.shape.region_of_value(v) {
-            sum.set_fast_math(REASSOCIATE);
-        }
-        self.b.store(sum, place);
     }
 
     /// The cotangent of the result goes to the value that was returned.

@@ -6,12 +6,14 @@
 //!               x & ~sign          |x|, so x̄ += ȳ, negated where x is negative
 //!
 //! Every lane of a cotangent that carries no float is zero, and adding to a word looks at its float lanes only: so what a
-//! shift brings from elsewhere does no harm.
+//! shift brings from elsewhere does no harm. What comes back of a float that was taken apart are pieces: they are put
+//! together on their own, and what they make is added as the float that it is.
 
 use super::construct::Construct;
 use super::plan::{Need, Plan};
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
+use crate::kernel::analysis::Kinds;
 use crate::llvm::{Opcode, Value};
 
 /// What a mask does to the float in a word.
@@ -62,8 +64,7 @@ pub(super) fn classify<'m>(i: Value<'m>, plan: &Plan<'m>) -> Result<Construct<'m
     let two = i.operand_count() == 2 && i.operands().all(|x| !x.is_constant() && plan.carries(x).pointers);
     let moves = match i.opcode() {
         LLVMAnd | LLVMXor | LLVMAdd | LLVMSub if two => false,
-        LLVMTrunc | LLVMZExt | LLVMOr => true,
-        LLVMShl | LLVMLShr => i.operand(1).is_constant(),
+        LLVMTrunc | LLVMZExt | LLVMOr | LLVMShl | LLVMLShr => true,
         LLVMAnd | LLVMXor | LLVMAdd => !carries.floats || sign(i).is_some(),
         LLVMSub => !carries.floats,
         _ => false,
@@ -80,9 +81,33 @@ pub(super) fn classify<'m>(i: Value<'m>, plan: &Plan<'m>) -> Result<Construct<'m
 }
 
 pub(super) fn needs<'m>(i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
-    match (plan.active(i) && sign(i) == Some(Sign::Clear), mask(i)) {
-        (true, Some((x, _))) => vec![Need::Primal(x)],
+    if !plan.active(i) {
+        return vec![];
+    }
+    match (i.opcode(), mask(i)) {
+        (Opcode::LLVMShl | Opcode::LLVMLShr, _) => vec![Need::Primal(i.operand(1))],
+        (_, Some((x, _))) if sign(i) == Some(Sign::Clear) => vec![Need::Primal(x)],
         _ => vec![],
+    }
+}
+
+/// Does the operation move parts of the floats in its operand, and not only floats that are whole?
+fn takes_apart<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
+    let wide = plan
+        .leaves(i.operand(0))
+        .lanes
+        .iter()
+        .any(|(_, k)| k.meets(Kinds::FLOATS.without(Kinds::F32)));
+    let float = if wide { 64 } else { 32 };
+    let whole = |bits: u64| bits.is_multiple_of(float);
+    match i.opcode() {
+        Opcode::LLVMTrunc => !whole(i.ty().int_width().into()),
+        Opcode::LLVMShl | Opcode::LLVMLShr => {
+            let by = i.operand(1);
+            !by.is_const_int() || by.ty().int_width() > 64 || !whole(by.zext_value())
+        }
+        Opcode::LLVMAnd => sign(i) == Some(Sign::Keep),
+        _ => false,
     }
 }
 
@@ -93,11 +118,22 @@ pub(super) fn reverse<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(), Ref
     let cotangent = s.take(i);
     let x = i.operand(0);
     let b = s.b;
+    let apart = !i.ty().is_vector() && takes_apart(i, s.plan);
+    let give = |s: &mut Sweep<'_, 'm>, x: Value<'m>, back: Value<'m>| match apart {
+        true => s.accumulate_piece(x, back),
+        false => s.accumulate(x, back),
+    };
     match i.opcode() {
-        Opcode::LLVMTrunc => s.accumulate(x, b.zext(cotangent, x.ty())),
+        Opcode::LLVMTrunc => give(s, x, b.zext(cotangent, x.ty())),
         Opcode::LLVMZExt => s.accumulate(x, b.trunc(cotangent, x.ty())),
-        Opcode::LLVMShl => s.accumulate(x, b.lshr(cotangent, i.operand(1))),
-        Opcode::LLVMLShr => s.accumulate(x, b.shl(cotangent, i.operand(1))),
+        Opcode::LLVMShl => {
+            let by = s.primal(i.operand(1))?;
+            give(s, x, b.lshr(cotangent, by));
+        }
+        Opcode::LLVMLShr => {
+            let by = s.primal(i.operand(1))?;
+            give(s, x, b.shl(cotangent, by));
+        }
         Opcode::LLVMOr => {
             s.accumulate(i.operand(0), cotangent);
             s.accumulate(i.operand(1), cotangent);
@@ -112,7 +148,7 @@ pub(super) fn reverse<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(), Ref
                 }
                 _ => b.and(cotangent, mask),
             };
-            s.accumulate(x, back);
+            give(s, x, back);
         }
     }
     Ok(())
