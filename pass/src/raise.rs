@@ -27,7 +27,7 @@ pub struct Raised {
     pub artifact: Artifact,
     /// Every place that cannot be raised, of all functions.
     pub refusals: Vec<Refusal>,
-    /// The derivatives of kernels, an object to link.
+    /// The derivatives of kernels: an archive of objects, to be linked whole.
     pub native: Option<Vec<u8>>,
 }
 
@@ -93,7 +93,7 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
         kernels[k].pointed = assembly.add_pointed(&called)?;
     }
     let woven = weave::weave(assembly, &kernels)?;
-    raised.native = woven.object;
+    raised.native = woven.archive;
     let note = |(key, tapes): (String, Vec<Tape>)| KernelNote {
         description: descriptions.remove(&key).unwrap_or_default(),
         key,

@@ -12,7 +12,7 @@ use cotangent_graph::artifact;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 /// The function whose presence says that a program may request derivatives.
@@ -42,18 +42,20 @@ pub fn link(arguments: Vec<OsString>, state: &State, refused: Refused, raise: &R
     let bitcode = Bitcode::collect(command.inputs()).map_err(other("cannot read bitcode"))?;
     let tools = Tools::find().map_err(|error| Failure::Other(error.to_string()))?;
     if !may_request(&bitcode)? {
-        return native(&command, &[], &tools, state);
+        return native(&command, &tools, state);
     }
     let tool = tool_identity().map_err(other("cannot examine the tool itself"))?;
     let made = make_artifact(&bitcode, &tool, state, refused, raise)?;
     let symbols = artifact::decode(&made.artifact).map(|a| a.symbols);
     let symbols = symbols.map_err(other("cannot read the artifact"))?;
     let addresses = Addresses::of(&symbols, &bitcode).map_err(other("cannot make a table of addresses"))?;
-    let objects =
+    let (object, kernels) =
         store(&made, &addresses, &command.output, &tool, state).map_err(other("cannot write the artifact"))?;
-    let substituted = addresses.substitute(&bitcode, &objects[0], &mut command.arguments);
+    let substituted = addresses.substitute(&bitcode, &object, &mut command.arguments);
     substituted.map_err(other("cannot write a module"))?;
-    native(&command, &objects, &tools, state)
+    command.arguments.push(object.into());
+    command.arguments.extend(kernels);
+    native(&command, &tools, state)
 }
 
 /// Whether a program contains the runtime, and so may contain requests.
@@ -75,7 +77,7 @@ fn may_request(bitcode: &Bitcode) -> Result<bool, Failure> {
 struct Made {
     /// The artifact.
     artifact: Vec<u8>,
-    /// Derivatives of kernels: an object; empty if there are none.
+    /// Derivatives of kernels: an archive; empty if there are none.
     native: Vec<u8>,
 }
 
@@ -89,7 +91,7 @@ fn make_artifact(
 ) -> Result<Made, Failure> {
     let hash = bitcode.hash(tool).map_err(other("cannot read bitcode"))?;
     let cached = state.cached(&hash);
-    let kernels = cached.with_extension("o");
+    let kernels = cached.with_extension("a");
     if let (Ok(artifact), Ok(native)) = (std::fs::read(&cached), std::fs::read(&kernels))
         && artifact::decode(&artifact).is_ok()
     {
@@ -109,30 +111,37 @@ fn make_artifact(
     Ok(made)
 }
 
-/// Writes the artifact where `explain` and `emit` find it, and all as objects to link; returns the objects' paths.
+/// Writes the artifact where `explain` and `emit` find it, and all as files to link; returns the path of the object with
+/// the artifact, and what follows it on the linker's command line.
 fn store(
     made: &Made,
     addresses: &Addresses,
     output: &Path,
     tool: &str,
     state: &State,
-) -> io::Result<Vec<std::path::PathBuf>> {
+) -> io::Result<(PathBuf, Vec<OsString>)> {
     let file = state.artifact(output);
     write(&file, &made.artifact)?;
     state.record(&LinkRecord {
         output: output.to_owned(),
         tool: tool.to_owned(),
     })?;
-    let mut objects = vec![file.with_extension("o")];
+    let object = file.with_extension("o");
     write(
-        &objects[0],
+        &object,
         &embed::object_with(&made.artifact, &addresses.entries, embed::Visibility::Program)?,
     )?;
-    if !made.native.is_empty() {
-        objects.push(file.with_extension("kernels.o"));
-        write(&objects[1], &made.native)?;
+    if made.native.is_empty() {
+        return Ok((object, vec![]));
     }
-    Ok(objects)
+    let kernels = file.with_extension("kernels.a");
+    write(&kernels, &made.native)?;
+    let whole = [
+        "-Wl,--whole-archive".into(),
+        kernels.into(),
+        "-Wl,--no-whole-archive".into(),
+    ];
+    Ok((object, whole.into()))
 }
 
 /// Writes a file whole or not at all: links run side by side.
@@ -147,19 +156,13 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Compiles the bitcode and links it.
-fn native(
-    command: &LinkCommand,
-    objects: &[std::path::PathBuf],
-    tools: &Tools,
-    state: &State,
-) -> Result<ExitStatus, Failure> {
+fn native(command: &LinkCommand, tools: &Tools, state: &State) -> Result<ExitStatus, Failure> {
     let mut arguments: Vec<OsString> = command
         .arguments
         .iter()
         .filter(|a| !chooses_linker(a))
         .cloned()
         .collect();
-    arguments.extend(objects.iter().map(Into::into));
     let mut linker = OsString::from("--ld-path=");
     linker.push(&tools.lld);
     let mut cache = OsString::from("-Wl,--thinlto-cache-dir=");

@@ -5,6 +5,13 @@ use llvm_sys::core as c;
 use llvm_sys::target as t;
 use llvm_sys::target_machine as m;
 use llvm_sys::transforms::pass_builder as p;
+use std::sync::LazyLock;
+
+/// Has LLVM a code generator for this machine? Asked once, for it writes its list of targets without a lock.
+static HAS_TARGET: LazyLock<bool> = LazyLock::new(|| {
+    // SAFETY: no other thread asks at the same time.
+    unsafe { t::LLVM_InitializeNativeTarget() == 0 && t::LLVM_InitializeNativeAsmPrinter() == 0 }
+});
 
 impl Mod<'_> {
     /// Optimises the module fully and compiles it to an object that can stand anywhere in a program.
@@ -12,10 +19,10 @@ impl Mod<'_> {
     /// # Errors
     /// If LLVM has no code generator for the module's target, or refuses the module.
     pub fn compile(self) -> Result<Vec<u8>, String> {
-        // SAFETY: initialisation may be repeated; all that is made here is disposed of here; messages are freed once;
+        // SAFETY: all that is made here is disposed of here; messages are freed once;
         // strings are C strings.
         unsafe {
-            if t::LLVM_InitializeNativeTarget() != 0 || t::LLVM_InitializeNativeAsmPrinter() != 0 {
+            if !*HAS_TARGET {
                 return Err("LLVM has no code generator for this machine".into());
             }
             let triple = c::LLVMGetTarget(self.0);

@@ -66,12 +66,24 @@ unsafe fn in_context(
             c::LLVMSetVisibility(shown, LLVMVisibility::LLVMHiddenVisibility);
             c::LLVMSetValueName2(shown, export.name.as_ptr().cast(), export.name.len());
         }
+        let written = written(module);
+        c::LLVMDisposeModule(module);
+        Ok(written)
+    }
+}
+
+/// A module as bitcode.
+///
+/// # Safety
+/// The module is live.
+pub(super) unsafe fn written(module: LLVMModuleRef) -> Vec<u8> {
+    // SAFETY: the caller's promise; the buffer is copied before it is disposed of.
+    unsafe {
         let out = LLVMWriteBitcodeToMemoryBuffer(module);
         let (start, size) = (c::LLVMGetBufferStart(out), c::LLVMGetBufferSize(out));
         let written = std::slice::from_raw_parts(start.cast::<u8>(), size).to_vec();
         c::LLVMDisposeMemoryBuffer(out);
-        c::LLVMDisposeModule(module);
-        Ok(written)
+        written
     }
 }
 

@@ -429,4 +429,13 @@ impl<'m> Value<'m> {
         // SAFETY: the value is a global.
         unsafe { c::LLVMSetLinkage(self.0, linkage) }
     }
+
+    /// Is of a global: other modules of the program see it, other programs do not.
+    pub fn hide(self) {
+        // SAFETY: the value is a global.
+        unsafe {
+            c::LLVMSetLinkage(self.0, Linkage::LLVMExternalLinkage);
+            c::LLVMSetVisibility(self.0, llvm_sys::LLVMVisibility::LLVMHiddenVisibility);
+        }
+    }
 }

@@ -131,6 +131,12 @@ impl<'m> Mod<'m> {
         }
     }
 
+    /// The module as bitcode.
+    pub fn bitcode(self) -> Vec<u8> {
+        // SAFETY: the module is live.
+        unsafe { super::export::written(self.0) }
+    }
+
     /// Takes away debug information and what else is said of the module as a whole.
     pub fn strip_metadata(self) {
         // SAFETY: the module is live.

@@ -5,8 +5,8 @@
 //! indirect call reaches those functions whose addresses are taken in what is reached.
 //!
 //! Not followed are: functions that never return (panics: the program's own), allocators (known to the engine by their
-//! attributes), the runtime, and functions of the standard library that use state of their own, whose code the
-//! program has natively.
+//! attributes), the runtime and what it calls for users' rules, and functions of the standard library that use state of
+//! their own, whose code the program has natively.
 
 use super::pointed::Taken;
 use crate::capture::Bitcode;
@@ -22,8 +22,8 @@ const OWN: &str = "cotangent";
 /// In the mangled names of the runtime's functions for programs over tensors. An entry point that a kernel calls has them
 /// beside the kernel's, and does not come to them.
 const PROGRAMS: &str = "17cotangent_runtime5entry7program";
-/// In the mangled names of the runtime's functions that call what users wrote for a rule. They know tensors, too, so that
-/// what they reach does not tell kernels from other functions.
+/// In the mangled names of the runtime's functions that call what users wrote for a rule. Nothing in them is differentiated:
+/// derivatives call the program's own, by their symbols.
 pub(super) const RULES: &str = "17cotangent_runtime6kernel4rule";
 
 /// A module that grows.
@@ -92,20 +92,9 @@ impl<'c> Assembly<'c> {
             None => symbol.to_owned(),
         };
         let (mut seen, mut work) = (HashSet::from([root.clone()]), vec![root.clone()]);
-        let (mut of_rules, mut within_rules, mut called) = (Vec::new(), false, BTreeSet::new());
-        loop {
-            let Some(symbol) = work.pop() else {
-                if of_rules.is_empty() {
-                    return Ok(Some(Added { name: root, called }));
-                }
-                (work, within_rules) = (std::mem::take(&mut of_rules), true);
-                continue;
-            };
-            if !within_rules && symbol.contains(RULES) {
-                of_rules.push(symbol);
-                continue;
-            }
-            if !within_rules && OF_TENSORS.iter().any(|begin| symbol.starts_with(begin)) {
+        let mut called = BTreeSet::new();
+        while let Some(symbol) = work.pop() {
+            if OF_TENSORS.iter().any(|begin| symbol.starts_with(begin)) {
                 return Ok(None);
             }
             if !self.reached.contains_key(&symbol) {
@@ -119,6 +108,7 @@ impl<'c> Assembly<'c> {
             called.extend(reached.called.iter().cloned());
             work.extend(reached.names.iter().filter(|n| seen.insert((*n).clone())).cloned());
         }
+        Ok(Some(Added { name: root, called }))
     }
 
     /// The module with everything.
@@ -143,7 +133,7 @@ impl<'c> Assembly<'c> {
 
     /// The module that defines a symbol.
     fn definition(&mut self, symbol: &str) -> Result<Option<usize>, String> {
-        if is_own(symbol) || symbol.starts_with("llvm.") {
+        if is_own(symbol) || symbol.contains(RULES) || symbol.starts_with("llvm.") {
             return Ok(None);
         }
         if let Some(k) = local_module(symbol) {
@@ -172,6 +162,8 @@ impl<'c> Assembly<'c> {
             let in_module = |e: String| format!("cannot read the bitcode of {}: {e}", source.name());
             let bytes = source.bytes().map_err(|e| in_module(e.to_string()))?;
             let module = parse(self.context.handle(), bytes).map_err(in_module)?;
+            // Places are told to users; what else debuggers are told is most of a module, and every copy would have it.
+            module.module().run_passes("strip-nonlinetable-debuginfo")?;
             name_all(module.module());
             for v in globals(module.module()).filter(|v| is_local(*v)) {
                 v.set_name(&local_name(k, &v.name()));
@@ -197,8 +189,7 @@ impl<'c> Assembly<'c> {
             native,
             known: RefCell::default(),
         };
-        let apart = |v: Value<'_>| v != root && v.name().contains(RULES);
-        let reached = closure::direct(&[root], &|v| !apart(v) && state.may_copy(v));
+        let reached = closure::direct(&[root], &|v| state.may_copy(v));
         let told = Reached {
             names: reached.names.iter().map(|v| v.name()).collect(),
             called: reached.indirect.iter().map(|ty| format!("{ty:?}")).collect(),
@@ -253,7 +244,8 @@ impl<'m> State<'m> {
             return true;
         };
         let name = f.name();
-        if is_own(&name) || name == "rust_eh_personality" || f.attribute("allockind").is_some() {
+        if is_own(&name) || name == "rust_eh_personality" || name.contains(RULES) || f.attribute("allockind").is_some()
+        {
             return false;
         }
         if f.attribute("noreturn").is_some() && !is_local(v) {

@@ -6,7 +6,6 @@
 //!
 //! The addresses `args` and `out` are objects of the arena's table, where their shadows are found.
 
-use super::assemble::RULES;
 use crate::kernel::{Activity, DiffRequest, Mode};
 use crate::llvm::{Builder, Function, Linkage, Mod, Opcode, Type, Value};
 use cotangent_raise::IS_NESTED;
@@ -47,11 +46,6 @@ pub(crate) struct Kernel {
     pub(crate) thunks: Vec<(String, u32)>,
     /// The functions that pointers among its arguments may lead to, by the names that they have in the assembled module.
     pub(crate) pointed: Vec<String>,
-}
-
-/// Must the symbol be visible to the program?
-pub(crate) fn is_public(name: &str) -> bool {
-    name == TABLE || name == LENGTH
 }
 
 /// The names of the functions of kernel number `i`, as far as they are asked for.
@@ -144,14 +138,6 @@ pub(crate) fn inline(module: Mod<'_>) -> Result<(), String> {
     says.set_initializer(byte.int(1));
     says.set_global_constant();
     says.set_global_linkage(Linkage::LLVMInternalLinkage);
-    // Rules of the user's are called by the derivatives, and not differentiated.
-    for f in bodies().filter(|f| f.name().contains(RULES)) {
-        let asks = |i: &Value<'_>| i.is(Opcode::LLVMLoad) && i.operand(0) == says;
-        for load in f.instructions().filter(asks).collect::<Vec<_>>() {
-            load.replace_with(byte.zero());
-            load.erase();
-        }
-    }
     module.run_passes("function(lower-expect,instsimplify,simplifycfg),globaldce")
 }
 
@@ -192,7 +178,7 @@ fn nested<'m>(module: Mod<'m>, i: usize, kernel: &Kernel, mode: u32) -> Value<'m
     constant(format!("cotangent.kernel.{i}.{mode}"), context.const_structure(&row))
 }
 
-/// Writes the table of all kernels.
+/// Writes the table of all kernels, whose functions are in other modules.
 pub(crate) fn table(module: Mod<'_>, kernels: &[(usize, &Kernel)]) {
     let rows: Vec<_> = kernels.iter().map(|(i, kernel)| row(module, *i, kernel)).collect();
     let Some(first) = rows.first() else { return };
@@ -210,8 +196,14 @@ fn row<'m>(module: Mod<'m>, i: usize, kernel: &Kernel) -> Value<'m> {
     let context = module.context();
     let ptr = context.ptr();
     let mut fields = key(module, i, kernel);
-    let function = |name: Option<String>| name.and_then(|name| module.function(&name));
-    fields.extend(names(i, kernel).map(|name| function(name).map_or(ptr.zero(), Function::value)));
+    let function = |name: String| {
+        let f = module
+            .add_function(&name, context.function(context.void(), &[]))
+            .value();
+        f.hide();
+        f
+    };
+    fields.extend(names(i, kernel).map(|name| name.map_or(ptr.zero(), function)));
     fields.push(ptr.zero());
     context.const_structure(&fields)
 }
