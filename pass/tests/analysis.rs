@@ -102,7 +102,11 @@ fn run(m: Mod<'_>, analysis: &str, roots: &[&str]) -> Result<String, Failed> {
     let llvm = Analyses::new(m);
     let content = Content::new(m, &llvm, &roots, &|_| false);
     Ok(match analysis {
-        "content" => bodies.iter().map(|f| content.print(*f)).collect(),
+        "content" => {
+            // They tell which pieces of pointers to follow.
+            Words::new(&content);
+            bodies.iter().map(|f| content.print(*f)).collect()
+        }
         "activity" => {
             let words = Words::new(&content);
             let activity = Activity::new(m, &content, &words, &asks);

@@ -197,6 +197,11 @@ impl<'m> Value<'m> {
             || self.callee().is_some_and(|f| f.param_attribute(i, name).is_some())
     }
 
+    /// To what a pointer that a call takes is aligned, if the call says so.
+    pub fn argument_alignment(self, i: u32) -> Option<u64> {
+        self.call_attribute(i + 1, "align")
+    }
+
     /// Value of an enum attribute at a call site.
     fn call_attribute(self, index: u32, name: &str) -> Option<u64> {
         // SAFETY: the value is a call; a null attribute means that there is none.

@@ -92,8 +92,7 @@ impl<'a, 'm> Content<'a, 'm> {
         constant: &dyn Fn(Value<'m>) -> bool,
     ) -> Self {
         let mut c = Constraints::solve(module, llvm, roots, constant);
-        spread_open(&mut c);
-        crossing::note(&mut c);
+        settle(&mut c);
         Self { inner: RefCell::new(c) }
     }
 
@@ -230,6 +229,12 @@ fn origin(o: Origin) -> String {
     }
 }
 
+/// What follows from the constraints when they are solved.
+pub(super) fn settle(c: &mut Constraints<'_, '_>) {
+    spread_open(c);
+    crossing::note(c);
+}
+
 /// What open memory points to is open, and what given memory points to is given.
 fn spread_open(c: &mut Constraints<'_, '_>) {
     let open = Origin {
@@ -330,11 +335,21 @@ fn holds(c: &mut Constraints<'_, '_>, t: Target, size: Option<u64>, open: bool) 
     if length % 4 != 0 && period != 0 || length > 4 * WINDOW as i64 {
         return undecided;
     }
-    let mut lanes = vec![Kinds::NONE; (length as usize).div_ceil(4)];
+    // A window behind a small field of a struct begins where no float does.
+    let held: Vec<i64> = met
+        .iter()
+        .filter(|(_, k)| !k.is_none())
+        .map(|(s, _)| (s.base - span.base).rem_euclid(4))
+        .collect();
+    let first = held.first().copied().unwrap_or(0);
+    if held.iter().any(|r| *r != first) {
+        return undecided;
+    }
+    let mut lanes = vec![Kinds::NONE; ((length - if period == 0 { first } else { 0 }).max(0) as usize).div_ceil(4)];
     let mut known = vec![false; lanes.len()];
     for (s, k) in &met {
         for (i, lane) in lanes.iter_mut().enumerate() {
-            let here = span.base + 4 * i as i64;
+            let here = span.base + first + 4 * i as i64;
             let hit = match period {
                 0 => s.contains(here),
                 p => (s.base - here).rem_euclid(p as i64) == 0,
@@ -368,7 +383,7 @@ fn holds(c: &mut Constraints<'_, '_>, t: Target, size: Option<u64>, open: bool) 
     if period == 0 && length % 4 != 0 && lanes.last().is_some_and(|l| *l == Kinds::PART) {
         lanes.pop();
     }
-    fields(&lanes, period).unwrap_or(undecided)
+    fields(&lanes, first as u64, period).unwrap_or(undecided)
 }
 
 /// What memory from outside holds that no code of the module touches, if run time tells which floats there are.
@@ -380,11 +395,11 @@ const TOLD_NOTHING: Holds = Holds::Undecided {
     unknown: true,
 };
 
-fn fields(lanes: &[Kinds], period: u64) -> Option<Holds> {
+fn fields(lanes: &[Kinds], first: u64, period: u64) -> Option<Holds> {
     let mut fields = vec![];
     let mut i = 0;
     while i < lanes.len() {
-        let offset = 4 * i as u64;
+        let offset = first + 4 * i as u64;
         let tail = lanes.get(i + 1).copied();
         let field = match lanes[i] {
             Kinds::NONE => None,

@@ -11,6 +11,7 @@ pub mod content;
 mod crossing;
 mod kinds;
 pub mod loops;
+mod pieces;
 mod regions;
 mod shape;
 mod span;

@@ -236,10 +236,15 @@ impl Regions {
         self.wake(to);
     }
 
+    /// A pointer in `from` may be in `to`, as it is.
+    pub(crate) fn flow_whole(&mut self, from: u32, to: u32) {
+        self.flow(from, to, Span::exact(0));
+    }
+
     /// The whole value of `from` may be in `to`.
     pub(crate) fn copy(&mut self, from: u32, to: u32) {
         self.share(from, to);
-        self.flow(from, to, Span::exact(0));
+        self.flow_whole(from, to);
     }
 
     /// A pointer in the slot may point there.
@@ -525,7 +530,8 @@ impl Regions {
         slot
     }
 
-    fn bytes_of(&mut self, node: u32) -> u32 {
+    /// What single bytes of a node are copied to and from.
+    pub(crate) fn bytes_of(&mut self, node: u32) -> u32 {
         let (root, _) = self.find(node);
         if let Some(slot) = self.nodes[root as usize].bytes {
             return slot;

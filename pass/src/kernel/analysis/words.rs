@@ -9,8 +9,9 @@
 //! them where they are active.
 
 use super::constraints::{Constraints, Flow};
-use super::content::{Content, cells_within, touched};
+use super::content::{Content, cells_within, settle, touched};
 use super::kinds::Kinds;
+use super::pieces;
 use super::regions::Target;
 use super::shape::Sort;
 use crate::llvm::{Function, Opcode, Value};
@@ -28,9 +29,21 @@ impl<'m> Words<'m> {
     /// The words of the module that `content` looked at.
     pub fn new(content: &Content<'_, 'm>) -> Self {
         let c = &mut *content.inner.borrow_mut();
+        let mut followed = HashSet::new();
+        loop {
+            let (words, moved) = Self::find(c);
+            if !pieces::follow(c, &moved, &mut followed) {
+                return words;
+            }
+            settle(c);
+        }
+    }
+
+    /// The words, and which slots carry what.
+    fn find(c: &mut Constraints<'_, 'm>) -> (Self, Vec<bool>) {
         let (bytes, single) = bytes(c);
         // Bytes of memory in which there is nothing but integers share a class with pieces of floats elsewhere.
-        let accessed: HashSet<u32> = c.bytes.iter().map(|(s, _)| *s).collect();
+        let accessed: HashSet<u32> = c.bytes.iter().map(|(s, _, _)| *s).collect();
         let of_integers = |s: &u32| accessed.contains(s) && !bytes.contains(s);
         let slots = c.regions.slot_count();
         let (mut copies, mut backward, mut changes) = (vec![vec![]; slots], vec![vec![]; slots], vec![vec![]; slots]);
@@ -130,7 +143,8 @@ impl<'m> Words<'m> {
                 words.kinds.insert(v, lanes);
             }
         }
-        words
+        let moved = from.into_iter().zip(to).map(|(from, to)| from && to).collect();
+        (words, moved)
     }
 
     /// What the lanes of a value carry: offsets of four bytes each in its layout. Empty if the integers in the value
@@ -167,7 +181,7 @@ impl<'m> Words<'m> {
 fn bytes(c: &mut Constraints<'_, '_>) -> (HashSet<u32>, HashSet<u32>) {
     let (mut within, mut single) = (HashSet::new(), HashSet::new());
     let mut open = vec![];
-    for (s, pointer) in c.bytes.clone() {
+    for (s, pointer, _) in c.bytes.clone() {
         let p = c.slots_of(pointer);
         open.extend(c.regions.target(p).map(|t| (s, t)));
     }

@@ -5,9 +5,8 @@
 
 use crate::kernel::analysis::allocations::{Allocation, allocation};
 use crate::kernel::analysis::constraints::Constraints;
-use crate::kernel::analysis::content::{cells_within, classes};
-use crate::kernel::analysis::kinds::Kinds;
-use crate::kernel::analysis::shape::{Leaf, Sort};
+use crate::kernel::analysis::content::classes;
+use crate::kernel::analysis::shape::Sort;
 use crate::kernel::analysis::words::Words;
 use crate::kernel::attributes::{INACTIVE, RULES, RUNTIME_RULES};
 use crate::kernel::callee::is_silent;
@@ -39,8 +38,7 @@ pub(super) struct Flows<'m> {
     taken: HashMap<Type<'m>, Vec<Function<'m>>>,
     /// What stands for the variable arguments of a function.
     variable: HashMap<Function<'m>, u32>,
-    /// What stands for memory to which a pointer leads of which bytes were moved one by one, and for what is accessed by a
-    /// pointer of which nobody knows where it leads.
+    /// What stands for memory that is accessed by pointers of which nobody knows where they lead.
     wild: u32,
 }
 
@@ -125,12 +123,7 @@ impl<'m> Flows<'m> {
     pub(super) fn reached(&mut self, c: &mut Constraints<'_, 'm>, v: Value<'m>) -> Vec<u32> {
         let first = c.slots_of(v);
         let slots = c.shapes.of(v.ty()).slots;
-        self.reached_from(c, first..first + slots)
-    }
-
-    /// The numbers of all memory that the pointers in some slots lead to.
-    fn reached_from(&mut self, c: &mut Constraints<'_, 'm>, slots: impl IntoIterator<Item = u32>) -> Vec<u32> {
-        let targets = slots.into_iter().filter_map(|s| c.regions.target(s));
+        let targets = (first..first + slots).filter_map(|s| c.regions.target(s));
         let mut open: Vec<u32> = targets.map(|t| t.node).collect();
         let (mut seen, mut found) = (HashSet::new(), vec![]);
         while let Some(node) = open.pop() {
@@ -314,12 +307,6 @@ impl<'m> Flows<'m> {
             // The shadow memory is read, or written, through the shadow of the address.
             self.pointers.push(if write { (p, *n) } else { (p, v) });
         }
-        let bytes = |l: &&Leaf| l.sort == Sort::Byte && word.iter().any(|(o, _)| *o == l.offset as u32);
-        if let (false, Some(piece)) = (write, shape.leaves.iter().find(bytes)) {
-            for n in self.behind(c, pointer, piece.size as u64) {
-                self.edges.extend([(n, self.wild), (self.wild, n)]);
-            }
-        }
         if is_wild(c, pointer) {
             self.edges.push(if write { (v, self.wild) } else { (self.wild, v) });
             // Nobody knows what is there: what is written may be read, and what is read may have been written.
@@ -339,15 +326,6 @@ impl<'m> Flows<'m> {
         } else {
             self.accesses.push((vec![v], p));
         }
-    }
-
-    /// The memory behind pointers that may be among some bytes.
-    fn behind(&mut self, c: &mut Constraints<'_, 'm>, pointer: Value<'m>, size: u64) -> Vec<u32> {
-        let p = c.slots_of(pointer);
-        let Some(t) = c.regions.target(p) else { return vec![] };
-        let mut cells = cells_within(c, t, Some(size));
-        cells.retain(|cell| c.regions.kinds(*cell).meets(Kinds::PTR));
-        self.reached_from(c, cells)
     }
 
     /// A copy or fill of memory: what it writes, and through which pointers.

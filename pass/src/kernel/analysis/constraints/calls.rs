@@ -50,7 +50,9 @@ impl<'m> Constraints<'_, 'm> {
         if block || matches!(&*name, "memcpy" | "memmove") {
             let (to, from, size) = (arguments[0], arguments[1], arguments[2]);
             match size.is_const_int() {
-                true if size.zext_value() <= BLOCK => self.copy_cells(i, to, from, size.zext_value()),
+                true if size.zext_value() <= BLOCK && is_whole(i, size.zext_value()) => {
+                    self.copy_cells(i, to, from, size.zext_value());
+                }
                 _ => self.copy_unknown(i, to, from),
             }
             if !block {
@@ -246,6 +248,12 @@ impl<'m> Constraints<'_, 'm> {
             }
         }
     }
+}
+
+/// Does a block begin where floats can? What LLVM leaves of a struct behind a small field that it keeps in a register need
+/// not.
+fn is_whole(copy: Value<'_>, size: u64) -> bool {
+    size <= 4 || size == 8 || (0..2).any(|k| copy.argument_alignment(k).is_none_or(|a| a >= 4))
 }
 
 fn heap() -> Origin {

@@ -75,7 +75,7 @@ impl<'m> Constraints<'_, 'm> {
                 let (cell, slot) = (memory + leaf.slot, value + leaf.slot);
                 self.regions.access_byte(p, cell);
                 self.regions.share(cell, slot);
-                self.bytes.push((slot, pointer));
+                self.bytes.push((slot, pointer, write));
                 match write {
                     true => self.sinks.push((slot, at)),
                     false => self.sources.push((slot, Some(pointer))),

@@ -60,8 +60,8 @@ pub(crate) struct Constraints<'a, 'm> {
     pub(crate) sources: Vec<(u32, Option<Value<'m>>)>,
     /// Lanes that are stored, or become a float or pointer; by which instruction.
     pub(crate) sinks: Vec<(u32, Value<'m>)>,
-    /// Loads and stores of less than four bytes: the lane, and the pointer.
-    pub(crate) bytes: Vec<(u32, Value<'m>)>,
+    /// Loads and stores (`true`) of less than four bytes: the lane, and the pointer.
+    pub(crate) bytes: Vec<(u32, Value<'m>, bool)>,
     /// Does run time tell what memory from outside holds ([`TOLD`])?
     pub(crate) told: bool,
     /// Where what is thrown leads, if anything is caught.
