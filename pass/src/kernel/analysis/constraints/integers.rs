@@ -1,6 +1,6 @@
 //! Integers that carry bits of floats and pointers through registers.
 
-use super::{Constraints, Flow, Lane};
+use super::{Constraints, Lane};
 use crate::kernel::analysis::kinds::Kinds;
 use crate::kernel::analysis::span::Span;
 use crate::llvm::{Opcode, Value};
@@ -74,15 +74,6 @@ impl<'m> Constraints<'_, 'm> {
                     }
                 }
             }
-            LLVMShl | LLVMLShr if self.is_byte_shift(i) => {
-                let (from, to) = (self.lanes(i.operand(0)), self.lanes(i));
-                if from.len() <= LANES {
-                    self.pieces(&from, &to);
-                }
-                if let (Some(Lane::Slot(from)), Some(Lane::Slot(to))) = (from.first(), to.first()) {
-                    self.regions.flow(*from, *to, Span::strided(0, 1));
-                }
-            }
             LLVMAnd | LLVMOr | LLVMXor => self.bits(i),
             LLVMExtractElement => self.extract_element(i),
             LLVMInsertElement => self.insert_element(i),
@@ -102,45 +93,6 @@ impl<'m> Constraints<'_, 'm> {
             1
         };
         bits.is_multiple_of(32).then_some(bits as usize / 32)
-    }
-
-    /// Does the shift move by whole bytes?
-    fn is_byte_shift(&self, i: Value<'m>) -> bool {
-        let by = i.operand(1);
-        if i.ty().is_vector() || i.operand(0).is_constant() {
-            return false;
-        }
-        if by.is_const_int() {
-            return by.ty().int_width() <= 64 && by.zext_value().is_multiple_of(8);
-        }
-        let facts = self.llvm.integer_facts(i, by);
-        facts.is_some_and(|f| f.multiple != 0 && f.multiple % 8 == 0)
-    }
-
-    /// Bytes of some lanes are copied, perhaps, to any of others. Neither holds what the other holds as a whole.
-    fn pieces(&mut self, from: &[Lane], to: &[Lane]) {
-        for lane in to {
-            let Lane::Slot(to) = *lane else { continue };
-            self.regions.note(to, Kinds::PARTIAL);
-            for lane in from {
-                if let Lane::Slot(from) = *lane {
-                    self.flows.push((from, to, Flow::Copy));
-                }
-            }
-        }
-    }
-
-    /// Is the integer made of bytes that were moved to their places, with zeros beside them?
-    fn is_placed(&self, v: Value<'m>, depth: u32) -> bool {
-        if !v.is_instruction() || v.ty().is_vector() || depth == 0 {
-            return false;
-        }
-        match v.opcode() {
-            Opcode::LLVMZExt => v.operand(0).ty().int_width() < 32 || self.is_placed(v.operand(0), depth - 1),
-            Opcode::LLVMShl => self.is_byte_shift(v) && self.is_placed(v.operand(0), depth - 1),
-            Opcode::LLVMOr => self.is_placed(v.operand(0), depth - 1) && self.is_placed(v.operand(1), depth - 1),
-            _ => false,
-        }
     }
 
     /// The result is another number; where an operand is a pointer's bits, it still points into its object.
@@ -203,8 +155,6 @@ impl<'m> Constraints<'_, 'm> {
         let to = self.lanes(i);
         let (x, y) = (i.operand(0), i.operand(1));
         let and = i.is(Opcode::LLVMAnd);
-        // Pieces are put together.
-        let placed = i.is(Opcode::LLVMOr) && (self.is_placed(x, 4) || self.is_placed(y, 4));
         for (a, b) in [(x, y), (y, x)] {
             if a.is_constant() {
                 continue;
@@ -220,7 +170,7 @@ impl<'m> Constraints<'_, 'm> {
                     Some(m) if and && m == 0 => continue,
                     Some(m) if and => m == u32::MAX || m == !SIGN,
                     Some(m) => m == 0 || m == SIGN,
-                    None => placed || !and && self.is_zero_lane(b, k, 4),
+                    None => !and && self.is_zero_lane(b, k, 4),
                 };
                 match passes {
                     true => {
