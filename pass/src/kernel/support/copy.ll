@@ -356,7 +356,19 @@ define void @cotangent.move.words(ptr %to, ptr %from, i64 %bytes, ptr %mask, i64
 entry:
   %words = lshr i64 %bytes, 3
   %descend = icmp ult ptr %from, %to
-  br label %loop
+  ; Where either end does not begin as a float would, nobody knows where in the block they begin.
+  %to.bits = ptrtoint ptr %to to i64
+  %from.bits = ptrtoint ptr %from to i64
+  %ends = or i64 %to.bits, %from.bits
+  %floats = icmp eq i64 %sort, 2
+  %width = select i1 %floats, i64 3, i64 7
+  %beside = and i64 %ends, %width
+  %aligned = icmp eq i64 %beside, 0
+  br i1 %aligned, label %loop, label %pieces
+
+pieces:
+  call void @cotangent.move.pieces(ptr %to, ptr %from, i64 %bytes, ptr %mask, i64 %words)
+  ret void
 
 loop:
   %k = phi i64 [ 0, %entry ], [ %next, %step ]
@@ -421,18 +433,84 @@ step:
   br label %loop
 
 exit:
+  %last.at = shl i64 %words, 3
+  %doubles = icmp eq i64 %sort, 1
+  br i1 %doubles, label %last.half, label %last.four
+
+last.half:
+  %left = and i64 %bytes, 7
+  %to.left = getelementptr i8, ptr %to, i64 %last.at
+  %from.left = getelementptr i8, ptr %from, i64 %last.at
+  call void @cotangent.move.pieces(ptr %to.left, ptr %from.left, i64 %left, ptr %mask, i64 0)
+  ret void
+
+last.four:
   %tail = and i64 %bytes, 4
   %rest = icmp ne i64 %tail, 0
-  %narrow = icmp ne i64 %sort, 1
-  %float.left = and i1 %rest, %narrow
-  br i1 %float.left, label %last.float, label %done
+  br i1 %rest, label %last.float, label %done
 
 last.float:
-  %last.at = shl i64 %words, 3
   call void @cotangent.move.one.f32(ptr %to, ptr %from, i64 %last.at)
   br label %done
 
 done:
+  ret void
+}
+
+; The same, byte by byte: of every two one must be zero. Only the first words are masked.
+define void @cotangent.move.pieces(ptr %to, ptr %from, i64 %bytes, ptr %mask, i64 %words) #0 {
+entry:
+  %descend = icmp ult ptr %from, %to
+  br label %loop
+
+loop:
+  %k = phi i64 [ 0, %entry ], [ %next, %step ]
+  %more = icmp ult i64 %k, %bytes
+  br i1 %more, label %body, label %exit
+
+body:
+  %here = call i64 @cotangent.turn(i64 %k, i64 %bytes, i1 %descend)
+  %from.at = getelementptr i8, ptr %from, i64 %here
+  %to.at = getelementptr i8, ptr %to, i64 %here
+  %word = lshr i64 %here, 3
+  %masked = icmp ult i64 %word, %words
+  br i1 %masked, label %ask, label %move
+
+ask:
+  %mask.at = getelementptr i8, ptr %mask, i64 %word
+  %what = load i8, ptr %mask.at, align 1
+  switch i8 %what, label %step [
+    i8 0, label %move
+    i8 1, label %clear
+  ]
+
+clear:
+  store i8 0, ptr %from.at, align 1
+  br label %step
+
+move:
+  %x = load i8, ptr %from.at, align 1
+  %y = load i8, ptr %to.at, align 1
+  %x.zero = icmp eq i8 %x, 0
+  %y.zero = icmp eq i8 %y, 0
+  %decided = or i1 %x.zero, %y.zero
+  br i1 %decided, label %add, label %stop
+
+stop:
+  call void @cotangent.undecided()
+  unreachable
+
+add:
+  %sum = or i8 %x, %y
+  store i8 0, ptr %from.at, align 1
+  store i8 %sum, ptr %to.at, align 1
+  br label %step
+
+step:
+  %next = add i64 %k, 1
+  br label %loop
+
+exit:
   ret void
 }
 
