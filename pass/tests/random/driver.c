@@ -2,6 +2,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +13,17 @@ typedef double (*forward)(double *, double *, long, double, double);
 // Narrow: it rounds to `float` on the way, each sweep its own values.
 typedef struct { primal f; reverse grad; forward tan; const char *name; int narrow; } program;
 extern const program programs[];
-extern const int program_count;
+extern const int program_count, may_stop;
 
 enum { N = 6 };
 static const double at[N] = {0.71, -0.43, 1.27, 0.16, -1.12, 0.58}, a0 = 0.37;
 static const double v[N] = {0.9, -0.4, 0.3, 1.1, -0.7, 0.5}, va = 0.8;
 
 static long blocks;
-void *__real_malloc(size_t), *__real_realloc(void *, size_t);
+void *__real_malloc(size_t), *__real_calloc(size_t, size_t), *__real_realloc(void *, size_t);
 void __real_free(void *);
 void *__wrap_malloc(size_t n) { blocks++; void *p = __real_malloc(n); if (p) memset(p, 0x5a, n); return p; }
+void *__wrap_calloc(size_t n, size_t size) { blocks++; return __real_calloc(n, size); }
 void *__wrap_realloc(void *p, size_t n) { if (!p) blocks++; return __real_realloc(p, n); }
 void __wrap_free(void *p) { if (p) blocks--; __real_free(p); }
 
@@ -42,7 +44,13 @@ static int differ(double p, double q, double tolerance) {
 // other abort (a heap that is damaged) says nothing here, and ends the run.
 static sigjmp_buf next;
 static int said;
-int __wrap_dprintf(int file, const char *format, ...) { return said = 1; }
+int __wrap_dprintf(int file, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vprintf(format, arguments);
+  va_end(arguments);
+  return said = 1;
+}
 static void stop(int signal) {
   if (!said) return;
   said = 0;
@@ -61,6 +69,7 @@ int main(void) {
       static long before;
       before = blocks;
       if (sigsetjmp(next, 1)) {
+        printf("%s(n = %ld) stopped\n", p->name, n);
         stopped++;
         blocks = before;
         continue;
@@ -87,5 +96,5 @@ int main(void) {
     }
   printf("rough %d of %d\n", rough, 2 * program_count);
   printf("stopped %d\n", stopped);
-  return wrong != 0 || rough > program_count / 2 || stopped > program_count / 10;
+  return wrong != 0 || rough > program_count / 2 || stopped > may_stop;
 }

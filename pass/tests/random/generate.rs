@@ -12,6 +12,10 @@ use std::fmt::Write;
 pub(crate) struct Random(u64);
 
 impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -20,11 +24,11 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.next() % n
     }
 
-    fn real(&mut self) -> f64 {
+    pub(crate) fn real(&mut self) -> f64 {
         (self.below(4001) as f64 - 2000.0) / 1000.0
     }
 }
@@ -353,7 +357,7 @@ pub(crate) fn is_narrow(seed: u64) -> bool {
 
 /// The functions of program `k`: `f{k}` and what it calls.
 pub(crate) fn program(k: usize, seed: u64) -> String {
-    let mut r = Random(seed);
+    let mut r = Random::new(seed);
     let mut text = variables(k);
     let mut callees = vec![];
     for helper in 0..r.below(3) {
@@ -371,7 +375,7 @@ pub(crate) fn program(k: usize, seed: u64) -> String {
 
 /// One function `f0` of so many statements. If it calls nothing, it calls itself.
 pub(crate) fn sized(statements: u32, callees: &[String]) -> String {
-    variables(0) + &writer(&mut Random(7), (0, "@f0".into()), (statements, false), callees).function("")
+    variables(0) + &writer(&mut Random::new(7), (0, "@f0".into()), (statements, false), callees).function("")
 }
 
 /// The global variables of a program.

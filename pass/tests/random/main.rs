@@ -1,8 +1,11 @@
 //! Random programs: reverse = forward = differences, from code of every optimisation level, and no block of the heap is
-//! lost. `RANDOM=20000 cargo test --release --test random` tries as many; `RANDOM_SEED` gives the first seed.
+//! lost. Half of them compute ([`generate`]), half move values about ([`movement`]). `RANDOM=20000 cargo test --release
+//! --test random` tries as many; `RANDOM_SEED` gives the first seed, and what is made of the
+//! last ones stays in the folder `RANDOM_KEEP`, if that is given.
 
 #[allow(dead_code, reason = "the bench uses the rest")]
 mod generate;
+mod movement;
 
 use cotangent_pass::kernel::prepare::Work;
 use cotangent_pass::kernel::{Activity, DiffRequest, Mode, Refusal, differentiate};
@@ -19,16 +22,101 @@ fn number(name: &str, otherwise: usize) -> usize {
     env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(otherwise)
 }
 
+/// A sort of random programs.
+#[derive(Clone, Copy)]
+struct Programs {
+    /// The text of a module of them.
+    module: fn(&[usize]) -> Result<String, String>,
+    /// Global variables of one, in C.
+    variables: fn(usize) -> String,
+    /// Does one compute with `float`s, too?
+    is_narrow: fn(u64) -> bool,
+    /// One of so many may be refused when it is compiled.
+    refused: usize,
+    /// One of so many may be refused when it runs.
+    stopped: usize,
+}
+
 #[test]
 fn reverse_forward_and_differences_agree_at_every_level() {
-    let (count, seed) = (number("RANDOM", 1000), number("RANDOM_SEED", 1));
+    agree(Programs {
+        module: |seeds| {
+            let programs = seeds.iter().map(|k| generate::program(*k, *k as u64));
+            Ok(generate::HEADER.to_string() + &programs.collect::<String>())
+        },
+        variables: |k| format!("double g{k}[6], *p{k};"),
+        is_narrow: generate::is_narrow,
+        refused: 50,
+        stopped: 20,
+    });
+}
+
+#[test]
+fn values_that_are_moved_in_any_way_keep_their_derivatives() {
+    agree(Programs {
+        module: |seeds| {
+            let programs = seeds.iter().map(|k| movement::program(*k, *k as u64));
+            compiled(&(movement::HEADER.to_string() + &programs.collect::<String>()))
+        },
+        variables: movement::variables,
+        is_narrow: movement::is_narrow,
+        refused: 8,
+        stopped: 2,
+    });
+}
+
+/// What clang makes of C, before any optimisation.
+fn compiled(text: &str) -> Result<String, String> {
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    write(folder.path(), "primal.c", text)?;
+    if let Some(kept) = env::var_os("RANDOM_KEEP") {
+        write(Path::new(&kept), "primal.c", text)?;
+    }
+    let arguments = [
+        "-w",
+        "-O1",
+        "-Xclang",
+        "-disable-llvm-passes",
+        "-S",
+        "-emit-llvm",
+        "-o",
+        "primal.ll",
+    ];
+    command(
+        Command::new("clang-22")
+            .args(arguments)
+            .arg("primal.c")
+            .current_dir(&folder),
+    )?;
+    fs::read_to_string(folder.path().join("primal.ll")).map_err(|e| e.to_string())
+}
+
+/// Runs a command; gives what it said if it failed.
+fn command(command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|e| format!("{command:?}: {e}"))?;
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!(
+            "{:?}\n{}{}",
+            output.status,
+            said(&output.stdout),
+            said(&output.stderr)
+        )),
+    }
+}
+
+/// Checks as many programs of a sort as are asked for.
+fn agree(programs: Programs) {
+    let (count, seed) = (number("RANDOM", 1000).div_ceil(2), number("RANDOM_SEED", 1));
     let (mut wrong, mut refused, mut why) = (String::new(), 0, String::new());
     for first in (seed..seed + count).step_by(BATCH) {
         let seeds: Vec<_> = (first..(first + BATCH).min(seed + count)).collect();
+        let text = (programs.module)(&seeds).expect("a module of programs");
         let outcomes = std::thread::scope(|scope| {
             let check = |level| {
-                let seeds = &seeds;
-                scope.spawn(move || check(seeds, level))
+                let (seeds, text) = (&seeds, &text);
+                scope.spawn(move || check(programs, seeds, text, level))
             };
             let levels: Vec<_> = (0..4).map(check).collect();
             let ended = levels.into_iter().map(|l| l.join().expect("it reports its failures"));
@@ -47,24 +135,21 @@ fn reverse_forward_and_differences_agree_at_every_level() {
     assert!(wrong.is_empty(), "{wrong}");
     // A refusal is not wrong, but these programs hold little that cannot be told.
     assert!(
-        refused <= 4 * count / 50 + 1,
+        refused <= 4 * count / programs.refused + 1,
         "{refused} of {} were refused: {why}",
         4 * count
     );
 }
 
 /// Differentiates, compiles and runs some programs; gives the number of those that were refused, and a reason.
-fn check(seeds: &[usize], level: u32) -> Result<(usize, String), String> {
-    let mut text = generate::HEADER.to_string();
-    for seed in seeds {
-        text += &generate::program(*seed, *seed as u64);
-    }
+fn check(programs: Programs, seeds: &[usize], text: &str, level: u32) -> Result<(usize, String), String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let folder = match env::var_os("RANDOM_KEEP") {
-        Some(_) => folder.keep(),
+        Some(kept) => Path::new(&kept).join(format!("O{level}")),
         None => folder.path().to_owned(),
     };
-    write(&folder, "primal.ll", &text)?;
+    fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+    write(&folder, "primal.ll", text)?;
     let mut seeds = seeds.to_vec();
     let given = seeds.clone();
     let all = seeds.len();
@@ -76,10 +161,11 @@ fn check(seeds: &[usize], level: u32) -> Result<(usize, String), String> {
             Ok(done) => break done,
             Err(refused) => {
                 let before = seeds.len();
-                why = refused.first().map_or(why, |r| format!("{r:?}\n"));
-                let refused: Vec<_> = refused.into_iter().map(|r| r.function).collect();
-                let names = |k: &usize| [format!("f{k}"), format!("h{k}.0"), format!("h{k}.1")];
-                seeds.retain(|k| !names(k).iter().any(|n| refused.contains(n)));
+                for r in &refused {
+                    writeln!(why, "-O{level}: {r:?}").unwrap();
+                }
+                let of: Vec<_> = refused.iter().filter_map(|r| program_of(&r.function)).collect();
+                seeds.retain(|k| !of.contains(k));
                 if seeds.len() == before {
                     return Err(format!("refused: {refused:?}"));
                 }
@@ -88,8 +174,8 @@ fn check(seeds: &[usize], level: u32) -> Result<(usize, String), String> {
     };
     write(&folder, "done.ll", &done)?;
     write(&folder, "driver.c", include_str!("driver.c"))?;
-    write(&folder, "programs.c", &table(&seeds, &given))?;
-    let wrap = "-Wl,--wrap=malloc,--wrap=realloc,--wrap=free,--wrap=dprintf";
+    write(&folder, "programs.c", &table(programs, &seeds, &given))?;
+    let wrap = "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=dprintf";
     let arguments = [
         "-w",
         "-O0",
@@ -101,20 +187,15 @@ fn check(seeds: &[usize], level: u32) -> Result<(usize, String), String> {
         "-o",
         "run",
     ];
-    let compiled = Command::new("clang-22").args(arguments).current_dir(&folder).output();
-    let compiled = compiled.map_err(|e| format!("clang-22: {e}"))?;
-    if !compiled.status.success() {
-        return Err(String::from_utf8_lossy(&compiled.stderr).into_owned());
-    }
-    let run = Command::new("timeout")
-        .args(["60", "./run"])
-        .current_dir(&folder)
-        .output();
-    let run = run.map_err(|e| e.to_string())?;
-    match run.status.success() {
-        true => Ok((all - seeds.len(), why)),
-        false => Err(format!("{:?}\n{}", run.status, String::from_utf8_lossy(&run.stdout))),
-    }
+    command(Command::new("clang-22").args(arguments).current_dir(&folder))?;
+    command(Command::new("timeout").args(["60", "./run"]).current_dir(&folder))?;
+    Ok((all - seeds.len(), why))
+}
+
+/// The number of the program that a function belongs to.
+fn program_of(function: &str) -> Option<usize> {
+    let digits = function.split(|c: char| !c.is_ascii_digit()).find(|d| !d.is_empty());
+    digits.and_then(|d| d.parse().ok())
 }
 
 fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
@@ -167,11 +248,11 @@ fn differentiated(program: &OwnedModule, seeds: &[usize], level: u32) -> Result<
 }
 
 /// C code with the table of programs.
-fn table(seeds: &[usize], all: &[usize]) -> String {
+fn table(programs: Programs, seeds: &[usize], all: &[usize]) -> String {
     let mut text = String::from("typedef struct { void *f, *grad, *tan; const char *name; int narrow; } program;\n");
     for k in all {
         // The module at hand has declarations of the programs' variables.
-        writeln!(text, "double g{k}[6], *p{k};").unwrap();
+        writeln!(text, "{}", (programs.variables)(*k)).unwrap();
     }
     for k in seeds {
         writeln!(text, "void f{k}(void), grad{k}(void), tan{k}(void);").unwrap();
@@ -181,10 +262,11 @@ fn table(seeds: &[usize], all: &[usize]) -> String {
         writeln!(
             text,
             "  {{f{k}, grad{k}, tan{k}, \"f{k}\", {}}},",
-            u8::from(generate::is_narrow(*k as u64))
+            u8::from((programs.is_narrow)(*k as u64))
         )
         .unwrap();
     }
-    writeln!(text, "}};\nconst int program_count = {};", seeds.len()).unwrap();
+    let (count, stopped) = (seeds.len(), 2 * seeds.len() / programs.stopped);
+    writeln!(text, "}};\nconst int program_count = {count}, may_stop = {stopped};").unwrap();
     text
 }
