@@ -85,6 +85,7 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
                     modes: mode,
                     thunks: vec![(thunk, mode)],
                     pointed: vec![],
+                    plain: weave::plain(&request.description),
                 });
             }
         }

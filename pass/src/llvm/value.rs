@@ -179,6 +179,13 @@ impl<'m> Value<'m> {
         self.kind() == ValueKind::LLVMConstantExprValueKind
     }
 
+    /// Is it a pointer to no memory: null, or a number on the first page, which stands where nothing is allocated?
+    pub fn is_nowhere(self) -> bool {
+        let number = self.is_const_expression() && self.const_opcode() == Opcode::LLVMIntToPtr;
+        let on_first_page = |n: Value<'m>| n.is_const_int() && n.zext_value() < 4096;
+        self.is_null() || number && on_first_page(self.operand(0))
+    }
+
     /// Is it a global variable?
     pub fn is_global(self) -> bool {
         self.kind() == ValueKind::LLVMGlobalVariableValueKind

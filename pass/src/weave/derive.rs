@@ -1,12 +1,13 @@
 //! One kernel's derivatives: a module with everything that they use, differentiated, optimised and compiled.
 
 use super::assemble::{LOCAL, RULES, globals, is_defined, local_module};
+use super::direct::{self, Direct};
 use super::entries::{self, Kernel};
 use super::pointed;
 use crate::capture::exported;
 use crate::kernel::attributes::NATIVE;
 use crate::kernel::prepare::{INHERITED, UNNAMED, closure, optimise};
-use crate::kernel::{self, Refusal, Tape};
+use crate::kernel::{self, DiffRequest, Refusal, Tape};
 use crate::llvm::{Function, Linkage, Mod, Value, demangle};
 use std::collections::BTreeSet;
 
@@ -60,13 +61,17 @@ pub(super) fn derive<'m>(
         let shim = piece.module().function(&kernels[k].shim)?;
         Some(entries::request(shim, mode, entry))
     };
-    let requests: Vec<_> = asked.into_iter().filter_map(request).collect();
+    let behind = shim_of(piece.module(), &kernels[i])
+        .and_then(|shim| Some(demangle(&direct::behind(shim.as_function()?)?.name())));
+    let direct = ask_directly(piece.module(), kernels, i, &mut asked);
+    let mut requests: Vec<_> = asked.into_iter().filter_map(request).collect();
+    requests.extend(direct);
     let mut tapes = match kernel::differentiate_with_tapes(piece.module(), &requests) {
         Ok(tapes) => tapes,
         Err(why) => return Ok(Err(why)),
     };
     drop(requests);
-    told_once(&mut tapes, &kernels[i]);
+    told_once(&mut tapes, &kernels[i], behind.as_deref());
     let module = piece.module();
     pointed::release(module);
     if let Some(spare) = module.global(SPARE[0]) {
@@ -104,15 +109,39 @@ pub(super) fn derive<'m>(
     }
 }
 
-/// Names the kernel as its users do, and leaves out what several modes have in common.
-fn told_once(tapes: &mut Vec<Tape>, kernel: &Kernel) {
+/// Where the kernel's function can be differentiated by itself, the request for that takes the place of the one for the
+/// shim's gradient. Not in code that asks for derivatives itself.
+fn ask_directly<'m>(
+    module: Mod<'m>,
+    kernels: &[Kernel],
+    i: usize,
+    asked: &mut Vec<(usize, String, kernel::Mode)>,
+) -> Option<DiffRequest<'m>> {
+    let at = asked.iter().position(|(_, _, mode)| *mode == kernel::Mode::Combined)?;
+    let shim = module.function(&kernels[i].shim)?;
+    if asked.iter().any(|(k, ..)| *k != i) {
+        return None;
+    }
+    let direct = Direct::of(shim, &kernels[i])?;
+    let gradient = module.function(&asked.remove(at).1)?;
+    let entry = format!("{}.direct", gradient.name());
+    direct.write(module, gradient, &entry);
+    Some(direct.request(entry))
+}
+
+/// Names the kernel as its users do, and leaves out what several modes have in common, and the shim beside the function
+/// that stands `behind` it.
+fn told_once(tapes: &mut Vec<Tape>, kernel: &Kernel, behind: Option<&str>) {
     let shim = demangle(&kernel.shim);
-    tapes
-        .iter_mut()
-        .filter(|t| t.function == shim)
-        .for_each(|t| t.function.clone_from(&kernel.key));
+    let own = behind.filter(|name| tapes.iter().any(|t| t.function == *name));
     let all = std::mem::take(tapes);
-    for tape in all {
+    for mut tape in all {
+        if own.is_some() && tape.function == shim {
+            continue;
+        }
+        if tape.function == own.unwrap_or(&shim) {
+            tape.function.clone_from(&kernel.key);
+        }
         if !tapes.contains(&tape) {
             tapes.push(tape);
         }

@@ -6,6 +6,7 @@
 //!
 //! The addresses `args` and `out` are objects of the arena's table, where their shadows are found.
 
+use super::direct::Plain;
 use crate::kernel::{Activity, DiffRequest, Mode};
 use crate::llvm::{Builder, Function, Linkage, Mod, Opcode, Type, Value};
 use cotangent_raise::IS_NESTED;
@@ -46,6 +47,8 @@ pub(crate) struct Kernel {
     pub(crate) thunks: Vec<(String, u32)>,
     /// The functions that pointers among its arguments may lead to, by the names that they have in the assembled module.
     pub(crate) pointed: Vec<String>,
+    /// Its parameters, if they are of numbers alone.
+    pub(crate) plain: Option<Vec<Plain>>,
 }
 
 /// The names of the functions of kernel number `i`, as far as they are asked for.

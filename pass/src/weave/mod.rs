@@ -15,6 +15,7 @@
 mod assemble;
 mod crew;
 mod derive;
+mod direct;
 mod entries;
 mod pointed;
 
@@ -24,6 +25,7 @@ use crate::kernel::{self, Refusal, Tape};
 use crate::llvm::{Context, Linkage, Mod, empty_like};
 use ar_archive_writer::{ArchiveKind, DEFAULT_OBJECT_READER, NewArchiveMember, write_archive_to_stream};
 pub(crate) use assemble::Assembly;
+pub(crate) use direct::plain;
 pub(crate) use entries::{KERNEL_MARKER, Kernel};
 pub(crate) use pointed::may_hold;
 use std::collections::BTreeSet;
@@ -98,12 +100,26 @@ fn prepare(module: Mod<'_>, kernels: &[Kernel]) -> Result<(), String> {
             f.set_linkage(Linkage::LLVMExternalLinkage);
         }
     }
+    // What the user's functions say of their parameters is lost where they are inlined.
+    let shims = kernels.iter().filter_map(|k| module.function(&k.shim));
+    let apart: Vec<_> = shims
+        .filter_map(direct::behind)
+        .filter(|f| f.attribute("alwaysinline").is_none())
+        .collect();
+    for f in &apart {
+        f.add_attribute("noinline");
+        f.add_string_attribute(TOLD, "");
+    }
+    let apart: Vec<_> = apart.into_iter().map(|f| f.name()).collect();
     kernel::marks::read(module);
     kernel::rules::lower_outputs(module);
     entries::declare(module, kernels);
     entries::inline(module)?;
     inline_wrappers(module);
     optimise::before(module)?;
+    for f in apart.iter().filter_map(|name| module.function(name)) {
+        f.remove_attribute("noinline");
+    }
     module.verify()
 }
 

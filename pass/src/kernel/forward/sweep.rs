@@ -372,7 +372,7 @@ impl<'m> Sweep<'_, '_, 'm> {
                 if yes == no { yes } else { Target::Unknown }
             }
             Opcode::LLVMPHI => {
-                let sides = v.incoming().into_iter().filter(|(_, x)| *x != v);
+                let sides = v.incoming().into_iter().filter(|(_, x)| *x != v && !x.is_nowhere());
                 let mut targets = sides.map(|(_, x)| self.target(x)).collect::<Vec<_>>().into_iter();
                 let first = targets.next().unwrap_or(Target::Unknown);
                 if targets.all(|t| t == first) {

@@ -7,6 +7,7 @@
 //! * [`Work::put_back`] links the derivatives into the program. The copies are declarations by then, so that derivatives
 //!   call the program's own functions and read its own globals.
 
+mod addresses;
 mod allocators;
 mod bounds;
 pub(crate) mod closure;

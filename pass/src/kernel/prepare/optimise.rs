@@ -9,12 +9,13 @@
 
 use crate::llvm::{Limit, Mod};
 
-/// Calls of small functions vanish, variables become values, loops get one shape.
+/// Calls of small functions vanish, variables become values, loops get one shape. Jumps are threaded, so that the pointer in
+/// a result that may be an error is a pointer again where there was none.
 const BEFORE: &str = concat!(
     "always-inline,inferattrs,",
     "function(lower-expect,simplifycfg,sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg),",
     "cgscc(devirt<4>(inline,function-attrs,function(",
-    "sroa<modify-cfg>,early-cse<memssa>,correlated-propagation,simplifycfg,instcombine<no-verify-fixpoint>,",
+    "sroa<modify-cfg>,early-cse<memssa>,jump-threading,correlated-propagation,simplifycfg,instcombine<no-verify-fixpoint>,",
     "sccp,gvn,memcpyopt,dse,adce,simplifycfg,instcombine<no-verify-fixpoint>))),",
     "function(loop-simplify,lcssa,loop-mssa(loop-rotate,licm),loop(indvars,loop-deletion),",
     "constraint-elimination,gvn,sroa<modify-cfg>,dse,instcombine<no-verify-fixpoint>,simplifycfg,adce,",
@@ -33,8 +34,9 @@ const AFTER: &str = concat!(
     "gvn,sroa<modify-cfg>,dse,instsimplify,instcombine<no-verify-fixpoint>,simplifycfg,adce)"
 );
 
-/// Blocks of the largest functions in which a pass runs, before: it seeks every load in all blocks.
-const LIMITS_BEFORE: [Limit; 1] = [Limit::new(c"GVNPass", 2_000)];
+/// Blocks of the largest functions in which a pass runs, before: one seeks every load in all blocks, one asks at every block
+/// what is known of a value in those before.
+const LIMITS_BEFORE: [Limit; 2] = [Limit::new(c"GVNPass", 2_000), Limit::new(c"JumpThreadingPass", 2_000)];
 
 /// The same, after. One more asks for every use of a value about all branches on that value, and one gives each variable
 /// its places in all blocks.
@@ -49,7 +51,9 @@ const LIMITS_AFTER: [Limit; 3] = [
 /// # Errors
 /// Never, as the words are constant.
 pub(crate) fn before(module: Mod<'_>) -> Result<(), String> {
-    module.run_passes_within(BEFORE, &LIMITS_BEFORE)
+    module.run_passes_within(BEFORE, &LIMITS_BEFORE)?;
+    super::addresses::as_pointers(module);
+    Ok(())
 }
 
 /// Makes derivatives as simple as they can be.

@@ -344,11 +344,11 @@ impl<'m> Plan<'m> {
         }
     }
 
-    /// Where a pointer leads if all objects that it may point into agree. Null is no address to access, so it may be
-    /// anything.
+    /// Where a pointer leads if all objects that it may point into agree. Null, and where an empty `Vec` points, are no
+    /// addresses to access, so they may be anything.
     fn common_target(&mut self, v: Value<'m>) -> Target {
         let objects = v.underlying_objects();
-        let mut objects = objects.into_iter().filter(|x| *x != v && !x.is_null());
+        let mut objects = objects.into_iter().filter(|x| *x != v && !x.is_nowhere());
         let Some(first) = objects.next() else {
             return Target::Unknown;
         };
