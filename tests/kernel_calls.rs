@@ -198,6 +198,46 @@ fn the_artifact_tells_what_a_kernel_keeps_and_where_its_loops_stand_in_the_users
     );
 }
 
+#[derive(Differentiable)]
+struct Layer {
+    weights: Vec<f64>,
+    bias: f64,
+}
+
+#[differentiable]
+fn rows(layer: &Layer, x: &[f64], bent: bool) -> f64 {
+    let mut total = 0.0;
+    for row in layer.weights.chunks_exact(x.len()) {
+        let mut s = layer.bias;
+        for (w, x) in row.iter().zip(x) {
+            s += w * x * x;
+        }
+        total += if bent { s.tanh() } else { s };
+    }
+    total
+}
+
+#[test]
+fn what_a_kernel_borrows_is_read_again_and_not_kept() {
+    let layer = Layer {
+        weights: vec![1.0, 2.0],
+        bias: 0.5,
+    };
+    assert_eq!(rows::grad(&layer, &[1.0, -1.0], false).x, [2.0, -4.0]);
+    let kernels = artifact().kernels;
+    let kernel = kernels
+        .iter()
+        .find(|k| k.key.ends_with("::rows"))
+        .expect("it is a kernel");
+    let loops = kernel.tapes.iter().flat_map(|t| &t.loops);
+    let innermost: Vec<u64> = loops.filter(|l| l.depth == 1).map(|l| l.bytes).collect();
+    assert!(
+        !innermost.is_empty() && innermost.iter().all(|bytes| *bytes == 0),
+        "{:?}",
+        kernel.tapes
+    );
+}
+
 #[cotangent::custom_jvp(tangent = half_jvp)]
 fn half(x: f64, n: usize) -> f64 {
     x * n as f64

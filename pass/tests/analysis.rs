@@ -7,6 +7,7 @@ use cotangent_pass::kernel::Activity as Asked;
 use cotangent_pass::kernel::analysis::activity::{Activity, Ask};
 use cotangent_pass::kernel::analysis::content::Content;
 use cotangent_pass::kernel::analysis::loops;
+use cotangent_pass::kernel::analysis::unwritten::Unwritten;
 use cotangent_pass::kernel::analysis::words::Words;
 use cotangent_pass::llvm::{Analyses, Function, Linkage, Mod, OwnedModule};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -116,6 +117,10 @@ fn run(m: Mod<'_>, analysis: &str, roots: &[&str]) -> Result<String, Failed> {
         "words" => {
             let w = Words::new(&content);
             bodies.iter().map(|f| w.print(*f)).collect()
+        }
+        "unwritten" => {
+            let unwritten = Unwritten::new(m, &content, &roots);
+            bodies.iter().map(|f| unwritten.print(&content, *f)).collect()
         }
         other => return Err(format!("unknown analysis {other}").into()),
     })

@@ -2,6 +2,7 @@
 
 use super::analysis::Content;
 use super::analysis::activity::{Activity, Ask};
+use super::analysis::unwritten::Unwritten;
 use super::analysis::words::Words;
 use super::globals::Globals;
 use super::request::Activity as Asked;
@@ -51,6 +52,7 @@ pub struct Engine<'m> {
     content: Rc<Content<'m, 'm>>,
     words: Rc<Words<'m>>,
     activity: Rc<Activity<'m>>,
+    unwritten: Rc<Unwritten>,
     globals: Rc<Globals<'m>>,
     makes_pointers: bool,
     counted: HashMap<Block<'m>, Counted<'m>>,
@@ -58,6 +60,7 @@ pub struct Engine<'m> {
     by_signature: HashMap<Signature<'m>, Result<usize, Vec<Refusal>>>,
     dispatches: Vec<Dispatch<'m>>,
     frames: Scope<'m>,
+    lasting: Scope<'m>,
     tapes: Vec<Tape>,
 }
 
@@ -90,11 +93,13 @@ impl<'m> Engine<'m> {
             .filter(|f| !super::support::is_support(*f))
             .any(|f| f.instructions().any(|i| i.is(Opcode::LLVMIntToPtr)));
         let activity = Activity::new(module, &content, &words, &asks);
+        let unwritten = Rc::new(Unwritten::new(module, &content, &roots));
         Ok(Self {
             module,
             analyses,
             content: Rc::new(content),
             words: Rc::new(words),
+            unwritten,
             makes_pointers,
             globals: Rc::new(Globals::new(module, activity.globals())),
             activity: Rc::new(activity),
@@ -103,6 +108,7 @@ impl<'m> Engine<'m> {
             by_signature: HashMap::new(),
             dispatches: vec![],
             frames: Scope::new(module),
+            lasting: Scope::new(module),
             tapes: vec![],
         })
     }
@@ -127,6 +133,11 @@ impl<'m> Engine<'m> {
         self.words.clone()
     }
 
+    /// Memory of the caller that nothing writes to.
+    pub fn unwritten(&self) -> Rc<Unwritten> {
+        self.unwritten.clone()
+    }
+
     /// What the derivatives made so far keep, the innermost first.
     pub fn tapes(&self) -> &[Tape] {
         &self.tapes
@@ -135,6 +146,11 @@ impl<'m> Engine<'m> {
     /// The memory of frames, but for the shadow memory in them: no other access reaches it.
     pub fn frames(&self) -> Scope<'m> {
         self.frames
+    }
+
+    /// Memory that nothing writes to while derivatives run.
+    pub fn lasting(&self) -> Scope<'m> {
+        self.lasting
     }
 
     /// The module.
@@ -273,6 +289,7 @@ impl<'m> Engine<'m> {
         let declared = std::mem::replace(&mut self.derivatives[id].augmented, new);
         for f in [new, self.derivatives[id].reverse] {
             self.frames.close(f);
+            self.lasting.close(f);
         }
         declared.value().replace_with(new.value());
         declared.delete();
@@ -288,13 +305,13 @@ impl<'m> Engine<'m> {
         ty: Type<'m>,
         arguments: Vec<Argument>,
         result: Carries,
-        frozen: bool,
+        (frozen, whole): (bool, bool),
     ) -> Result<usize, Vec<Refusal>> {
-        let serves = |d: &Dispatch<'m>| d.serves(ty, &arguments, result, frozen);
+        let serves = |d: &Dispatch<'m>| d.serves(ty, &arguments, result, (frozen, whole));
         if let Some(at) = self.dispatches.iter().position(serves) {
             return Ok(at);
         }
-        let dispatch = Dispatch::declare(self.module, ty, arguments, result, frozen);
+        let dispatch = Dispatch::declare(self.module, ty, arguments, result, (frozen, whole));
         let signature = dispatch.signature.clone();
         self.dispatches.push(dispatch);
         let at = self.dispatches.len() - 1;

@@ -68,6 +68,7 @@ fn signature<'m>(request: &DiffRequest<'m>) -> Signature<'m> {
             floats: result.floats && request.result_active,
         },
         frozen: false,
+        whole: combined,
     }
 }
 

@@ -400,10 +400,10 @@ impl<'m> Value<'m> {
         unsafe { c::LLVMSetInitializer(self.0, value.0) }
     }
 
-    /// Is the global variable never written?
+    /// Is it a global variable that is never written?
     pub fn is_global_constant(self) -> bool {
-        // SAFETY: callers apply it to global variables.
-        unsafe { c::LLVMIsGlobalConstant(self.0) != 0 }
+        // SAFETY: the value is live, and only of global variables LLVM is asked more.
+        unsafe { !c::LLVMIsAGlobalVariable(self.0).is_null() && c::LLVMIsGlobalConstant(self.0) != 0 }
     }
 
     /// Has every thread a copy of the global variable?

@@ -347,7 +347,7 @@ void ct_underlying_objects(LLVMValueRef pointer, ct_value report, void *context)
 LLVMMetadataRef ct_scope_new(LLVMModuleRef module) {
   auto &context = unwrap(module)->getContext();
   MDBuilder builder(context);
-  auto *scope = builder.createAnonymousAliasScope(builder.createAnonymousAliasScopeDomain("cotangent"), "frames");
+  auto *scope = builder.createAnonymousAliasScope(builder.createAnonymousAliasScopeDomain("cotangent"), "memory");
   return wrap(MDNode::get(context, {scope}));
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A shim takes addresses of arguments; what it hands on are loads, of which nobody knows any more what the user's
 //! function says of its parameters: that nothing writes to a slice that it borrows, that slices do not overlap, which of
-//! them has a shadow. So the function stays apart from its shim (it is not inlined), and where all its parameters are
-//! numbers and slices of such, a gradient is asked of the function itself:
+//! them has a shadow. So the function stays apart from its shim (it is not inlined), and where the types of its parameters
+//! tell what each has a shadow of ([`plain`]), a gradient is asked of the function itself:
 //!
 //! ```text
 //! gradient(args, S[args], out, S[out], arena):
@@ -13,23 +13,29 @@
 //! ```
 
 use super::entries::{Kernel, RUNTIME};
+use super::pointed;
 use crate::kernel::{Activity, DiffRequest, Mode};
 use crate::llvm::{Builder, Function, Mod, Opcode, Type, Value};
 
 /// In the mangled names of what stands between a shim and a function item: the calls of `core::ops`.
 const CALLS: &str = "4core3ops8function";
+/// Types of which memory holds no address.
+const NUMBERS: [&str; 13] = [
+    "f32", "f64", "u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize", "bool",
+];
 /// Bytes of an address.
 const WORD: u64 = 8;
 
-/// A parameter of which the type says all.
+/// A parameter of which the type, as users wrote it, says enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Plain {
-    /// Is it differentiated?
-    active: bool,
+pub(crate) enum Plain {
+    /// A value; is it differentiated?
+    Value { active: bool },
+    /// A reference; does what it leads to have a shadow?
+    Reference { active: bool },
 }
 
-/// The parameters, if each is a number, or a reference to numbers, slices, arrays or vectors of numbers, and what is
-/// written is differentiated.
+/// The parameters, if each is a value, a reference to what is differentiated, or one to numbers that nobody writes to.
 pub(crate) fn plain(description: &str) -> Option<Vec<Plain>> {
     let json: serde_json::Value = serde_json::from_str(description).ok()?;
     let params = json["params"].as_array()?;
@@ -40,32 +46,26 @@ pub(crate) fn plain(description: &str) -> Option<Vec<Plain>> {
 }
 
 fn plain_type(ty: &str, wrt: bool) -> Option<Plain> {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let mut words = ty.split(|c| !is_part(c)).filter(|w| !w.is_empty());
-    let is_float = |w: &str| matches!(w, "f32" | "f64");
-    let is_integer = |w: &str| {
-        let bits = w.strip_prefix(['u', 'i']).unwrap_or_default();
-        matches!(bits, "8" | "16" | "32" | "64" | "size") || w == "bool"
+    let Some(referred) = ty.trim().strip_prefix('&') else {
+        return Some(Plain::Value { active: wrt });
     };
-    let is_number = |w: &str| is_float(w) || is_integer(w);
-    let floats = words.clone().any(is_float);
-    let active = wrt && floats;
-    if is_number(ty.trim()) {
-        return Some(Plain { active });
+    if wrt {
+        // The runtime gives it a shadow, and what it holds, as far as that is differentiated.
+        return (!pointed::names_functions(ty)).then_some(Plain::Reference { active: true });
     }
-    let referred = ty.trim().strip_prefix('&')?;
-    // After the reference, lifetimes may stand, and `mut`.
-    let writes = words.clone().any(|w| w == "mut");
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let mut words = referred.split(|c| !is_part(c)).filter(|w| !w.is_empty());
     let lifetimes = referred
         .split('\'')
         .skip(1)
         .filter_map(|l| l.trim().split(|c| !is_part(c)).next());
     let lifetimes: Vec<&str> = lifetimes.collect();
     let known = |w: &str| {
-        is_number(w) || matches!(w, "mut" | "Vec") || lifetimes.contains(&w) || w.chars().all(|c| c.is_ascii_digit())
+        let is_number = NUMBERS.contains(&w) || w.chars().all(|c| c.is_ascii_digit());
+        is_number || w == "Vec" || lifetimes.contains(&w)
     };
-    let one = !referred.contains('&') && !referred.contains(['(', '*']);
-    (words.all(known) && one && (!writes || active)).then_some(Plain { active })
+    let one = !referred.contains(['&', '(', '*']);
+    (words.all(known) && one).then_some(Plain::Reference { active: false })
 }
 
 /// Finds the user's function that a shim calls, through what the runtime and `core` put between, in code that nothing was
@@ -97,8 +97,13 @@ pub(super) fn behind<'m>(shim: Function<'m>) -> Option<Function<'m>> {
 enum Given<'m> {
     /// The same at every call.
     Constant(Value<'m>),
-    /// What stands at an offset in an argument.
-    Part { argument: u64, offset: u64, ty: Type<'m> },
+    /// What stands at an offset in an argument, as a type; a truth value is a byte there.
+    Part {
+        argument: u64,
+        offset: u64,
+        stored: Type<'m>,
+        passed: Type<'m>,
+    },
 }
 
 /// A shim that does nothing but call its function and store what it returns.
@@ -118,7 +123,7 @@ impl<'m> Direct<'m> {
         };
         for i in block.instructions() {
             match i.opcode() {
-                Opcode::LLVMLoad | Opcode::LLVMGetElementPtr | Opcode::LLVMRet => {}
+                Opcode::LLVMLoad | Opcode::LLVMGetElementPtr | Opcode::LLVMTrunc | Opcode::LLVMRet => {}
                 Opcode::LLVMCall if call.is_none() => call = Some(i),
                 Opcode::LLVMStore if Some(i.operand(0)) == call && i.operand(1) == out && !stored => stored = true,
                 _ => return None,
@@ -163,8 +168,18 @@ impl<'m> Direct<'m> {
         for (given, activity) in &self.given {
             match *given {
                 Given::Constant(x) => passed.push(x),
-                Given::Part { argument, offset, ty } => {
-                    passed.push(b.load(ty, at(args, argument, offset)));
+                Given::Part {
+                    argument,
+                    offset,
+                    stored,
+                    passed: ty,
+                } => {
+                    let x = b.load(stored, at(args, argument, offset));
+                    passed.push(if stored == ty {
+                        x
+                    } else {
+                        b.cast(Opcode::LLVMTrunc, x, ty)
+                    });
                     match activity {
                         Activity::Dup => passed.push(b.load(ptr, at(args_shadow, argument, offset))),
                         Activity::Out => outs.push((ty, at(args_shadow, argument, offset))),
@@ -200,17 +215,31 @@ fn given<'m>(x: Value<'m>, args: Value<'m>, plain: &[Plain]) -> Option<(Given<'m
         return Some((Given::Constant(x), Activity::Const)).filter(|_| !x.is_global());
     }
     let from = |x: Value<'m>| x.is(Opcode::LLVMLoad).then(|| constant_offset(x.operand(0)))?;
-    let (place, offset) = from(x)?;
+    let read = if x.is(Opcode::LLVMTrunc) { x.operand(0) } else { x };
+    let (place, offset) = from(read)?;
     let (list, argument) = from(place)?;
     let argument = Some(argument / WORD).filter(|_| list == args && argument % WORD == 0)?;
-    let Plain { active } = *plain.get(usize::try_from(argument).ok()?)?;
     let ty = x.ty();
-    let activity = match active {
-        true if ty.is_pointer() => Activity::Dup,
-        true if ty.is_float() => Activity::Out,
-        _ => Activity::Const,
+    let activity = match *plain.get(usize::try_from(argument).ok()?)? {
+        Plain::Value { active: false } if !ty.is_pointer() => Activity::Const,
+        Plain::Value { active: true } if ty.is_float() => Activity::Out,
+        // An integer may hold the bits of floats, and an address leads to more.
+        Plain::Value { .. } => return None,
+        Plain::Reference { active } if ty.is_pointer() && offset == 0 => match active {
+            true => Activity::Dup,
+            false => Activity::Const,
+        },
+        // How many elements there are; what else is beside an address tells of a type that only run time knows.
+        Plain::Reference { .. } if ty.is_int() => Activity::Const,
+        Plain::Reference { .. } => return None,
     };
-    Some((Given::Part { argument, offset, ty }, activity))
+    let given = Given::Part {
+        argument,
+        offset,
+        stored: read.ty(),
+        passed: ty,
+    };
+    Some((given, activity))
 }
 
 /// A pointer as one with a constant distance from another.
@@ -225,43 +254,101 @@ fn constant_offset<'m>(pointer: Value<'m>) -> Option<(Value<'m>, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::plain_type;
+    use super::{Direct, Plain, plain_type};
+    use crate::kernel::Activity;
+    use crate::llvm::OwnedModule;
+    use crate::weave::Kernel;
+
+    /// What is asked of a function, by the parameters that it has in LLVM, of what a shim finds at offsets in its arguments.
+    fn asked(plain: &[Plain], parts: &[(&str, usize, usize)]) -> Option<Vec<Activity>> {
+        let (mut loads, mut types, mut passed) = (String::new(), vec![], vec![]);
+        for (k, (ty, argument, offset)) in parts.iter().enumerate() {
+            let (stored, truncated) = if *ty == "i1" { ("i8", true) } else { (*ty, false) };
+            loads += &format!("%l{k} = getelementptr i8, ptr %args, i64 {}\n", 8 * argument);
+            loads += &format!("%a{k} = load ptr, ptr %l{k}\n%p{k} = getelementptr i8, ptr %a{k}, i64 {offset}\n");
+            loads += &format!("%x{k} = load {stored}, ptr %p{k}\n");
+            let x = if truncated { format!("%t{k}") } else { format!("%x{k}") };
+            if truncated {
+                loads += &format!("%t{k} = trunc i8 %x{k} to i1\n");
+            }
+            types.push(format!("{ty} %{k}"));
+            passed.push(format!("{ty} {x}"));
+        }
+        let text = format!(
+            "define double @user({}) {{\nret double 0.0\n}}\ndefine void @shim(ptr %args, ptr %out) {{\n{loads}\
+             %y = call double @user({})\nstore double %y, ptr %out\nret void\n}}\n",
+            types.join(", "),
+            passed.join(", ")
+        );
+        let module = OwnedModule::read(text.as_bytes()).expect("a module");
+        let kernel = Kernel {
+            key: "user".into(),
+            shim: "shim".into(),
+            modes: 2,
+            thunks: vec![],
+            pointed: vec![],
+            plain: Some(plain.to_vec()),
+        };
+        let shim = module.get().function("shim").expect("it has one");
+        Some(Direct::of(shim, &kernel)?.request("entry".into()).arguments)
+    }
 
     #[test]
-    fn numbers_and_slices_of_numbers_are_plain() {
-        let active = |ty: &str| plain_type(ty, true).map(|p| p.active);
+    fn a_gradient_is_asked_of_the_function_behind_its_shim() {
+        let value = |active| Plain::Value { active };
+        let reference = |active| Plain::Reference { active };
+        let plain = [reference(true), reference(false), value(true), value(false)];
+        let parts = [
+            ("ptr", 0, 0),
+            ("ptr", 1, 0),
+            ("i64", 1, 8),
+            ("double", 2, 0),
+            ("i1", 3, 0),
+        ];
+        let (dup, constant) = (Activity::Dup, Activity::Const);
+        assert_eq!(
+            asked(&plain, &parts),
+            Some(vec![dup, constant, constant, Activity::Out, constant])
+        );
+    }
+
+    #[test]
+    fn what_types_do_not_tell_is_left_to_the_shim() {
+        let (value, reference) = (|active| Plain::Value { active }, Plain::Reference { active: true });
+        // Two floats in an integer, an address by value, and what tells of a type at run time.
+        assert_eq!(asked(&[value(true)], &[("i64", 0, 0)]), None);
+        assert_eq!(asked(&[value(false)], &[("ptr", 0, 0)]), None);
+        assert_eq!(asked(&[reference], &[("ptr", 0, 0), ("ptr", 0, 8)]), None);
+    }
+
+    #[test]
+    fn values_and_references_to_what_is_differentiated_are_plain() {
+        for ty in ["f64", "usize", "Real", "bool", "[f64 ; 2]"] {
+            for active in [true, false] {
+                assert_eq!(plain_type(ty, active), Some(Plain::Value { active }), "{ty}");
+            }
+        }
         for ty in [
-            "f64",
             "& [f32]",
-            "& 'a [f64]",
-            "&mut [f64]",
-            "& Vec < f64 >",
-            "& [[f64 ; 3]]",
-            "& 'data mut [f64]",
-        ] {
-            assert_eq!(active(ty), Some(true), "{ty}");
-        }
-        for ty in ["usize", "bool", "& [usize]"] {
-            assert_eq!(active(ty), Some(false), "{ty}");
-        }
-        for ty in [
-            "Vec < f64 >",
-            "[f64 ; 2]",
+            "& 'a mut [f64]",
             "& Net",
-            "& dyn Fn (f64) -> f64",
-            "& & f64",
-            "& (f64 , f64)",
-            "T",
-            "& str",
-            "&mut [usize]",
+            "& [(f64 , Real)]",
+            "& mut Vec < Body >",
         ] {
-            assert_eq!(active(ty), None, "{ty}");
+            assert_eq!(plain_type(ty, true), Some(Plain::Reference { active: true }), "{ty}");
+        }
+        for ty in ["& dyn Fn (f64) -> f64", "& [fn (f64) -> f64]"] {
+            assert_eq!(plain_type(ty, true), None, "{ty}");
         }
     }
 
     #[test]
-    fn what_is_written_and_not_differentiated_is_not_plain() {
-        assert!(plain_type("&mut [f64]", false).is_none());
-        assert_eq!(plain_type("& [f64]", false).map(|p| p.active), Some(false));
+    fn of_what_is_not_differentiated_only_numbers_that_nobody_writes_to_are_plain() {
+        for ty in ["& [f64]", "& 'a Vec < usize >", "& [[f64 ; 3]]"] {
+            assert_eq!(plain_type(ty, false), Some(Plain::Reference { active: false }), "{ty}");
+        }
+        for ty in ["& mut [f64]", "& Net", "& & f64", "& (f64 , f64)", "& [T]", "& str"] {
+            assert_eq!(plain_type(ty, false), None, "{ty}");
+        }
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct Kernel {
     pub(crate) thunks: Vec<(String, u32)>,
     /// The functions that pointers among its arguments may lead to, by the names that they have in the assembled module.
     pub(crate) pointed: Vec<String>,
-    /// Its parameters, if they are of numbers alone.
+    /// Its parameters, if their types say enough to differentiate the function itself ([`super::direct`]).
     pub(crate) plain: Option<Vec<Plain>>,
 }
 
@@ -62,8 +62,12 @@ pub(crate) fn asked(i: usize, kernel: &Kernel) -> impl Iterator<Item = (String, 
     wanted.map(move |(_, derived, mode, _)| (format!("cotangent.kernel.{i}.{derived}"), mode))
 }
 
-/// The request for one of these functions.
+/// The request for one of these functions. The list of arguments and the place for the result are made for one call: nothing
+/// else leads there.
 pub(crate) fn request<'m>(shim: Function<'m>, mode: Mode, entry: String) -> DiffRequest<'m> {
+    for k in 0..2 {
+        shim.add_param_attribute(k, "noalias");
+    }
     DiffRequest {
         function: shim,
         mode,

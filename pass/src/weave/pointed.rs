@@ -28,11 +28,15 @@ const POINTERS: [&str; 5] = ["fn", "dyn", "Fn", "FnMut", "FnOnce"];
 pub(crate) fn may_hold(description: &str) -> bool {
     let json: serde_json::Value = serde_json::from_str(description).unwrap_or_default();
     let params = json["params"].as_array().cloned().unwrap_or_default();
+    params
+        .iter()
+        .any(|p| names_functions(p["ty"].as_str().unwrap_or_default()))
+}
+
+/// Does a type, as users wrote it, say that it holds pointers to functions?
+pub(super) fn names_functions(ty: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '\'';
-    params.iter().any(|p| {
-        let mut words = p["ty"].as_str().unwrap_or_default().split(|c| !is_part(c));
-        words.any(|w| POINTERS.contains(&w))
-    })
+    ty.split(|c| !is_part(c)).any(|w| POINTERS.contains(&w))
 }
 
 /// Functions whose address is taken, by type: symbols as a link names them.

@@ -19,7 +19,6 @@ use super::regions::{Origin, Target};
 use super::span::{Span, gcd};
 use crate::llvm::{Analyses, Function, Mod, Value};
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::fmt::Write;
 
 /// Windows of up to this many bytes are looked at four by four.
@@ -247,19 +246,9 @@ fn spread_open(c: &mut Constraints<'_, '_>) {
         .zip([given, open])
     {
         let nodes = 0..c.regions.node_count() as u32;
-        let mut work: Vec<u32> = nodes.filter(|n| from(c.regions.origin(*n))).collect();
-        let mut seen: HashSet<u32> = HashSet::new();
-        while let Some(node) = work.pop() {
-            let (node, _) = c.regions.find(node);
-            if !seen.insert(node) {
-                continue;
-            }
-            for (_, slot) in c.regions.cells(node).0 {
-                if let Some(target) = c.regions.target(slot) {
-                    c.regions.add_origin(target.node, mark);
-                    work.push(target.node);
-                }
-            }
+        let marked = nodes.filter(|n| from(c.regions.origin(*n))).collect();
+        for node in c.regions.reach(marked) {
+            c.regions.add_origin(node, mark);
         }
     }
 }

@@ -15,6 +15,7 @@ mod pieces;
 mod regions;
 mod shape;
 mod span;
+pub mod unwritten;
 pub mod words;
 
 pub use allocations::{Allocation, Size, allocation};

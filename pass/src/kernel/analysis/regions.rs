@@ -11,7 +11,7 @@
 
 use super::kinds::Kinds;
 use super::span::{Span, Step, gcd};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// More exact cells than this are folded.
 const CELLS: usize = 4096;
@@ -304,6 +304,19 @@ impl Regions {
         let n = &self.nodes[node as usize];
         let exact = n.cells.iter().map(|(o, s)| (Span::exact(*o), *s));
         (exact.chain(n.spans.iter().copied()).collect(), n.fold)
+    }
+
+    /// Nodes, and all that pointers in their cells lead to.
+    pub(crate) fn reach(&mut self, mut open: Vec<u32>) -> HashSet<u32> {
+        let mut seen = HashSet::new();
+        while let Some(node) = open.pop() {
+            let (node, _) = self.find(node);
+            if seen.insert(node) {
+                let cells = self.cells(node).0;
+                open.extend(cells.into_iter().filter_map(|(_, slot)| Some(self.target(slot)?.node)));
+            }
+        }
+        seen
     }
 
     /// Solves the constraints.

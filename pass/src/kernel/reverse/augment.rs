@@ -174,6 +174,9 @@ impl<'a, 'm> Augment<'a, 'm> {
                 self.record_exit(block);
                 continue;
             }
+            if i.is(Opcode::LLVMLoad) && self.plan.is_stable(i) {
+                self.engine.lasting().own(self.primal(i));
+            }
             self.after(i);
             construct.forward(i, self)?;
             self.keep(i);

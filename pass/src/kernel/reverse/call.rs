@@ -79,6 +79,7 @@ pub(super) fn classify<'m>(
                 arguments,
                 result,
                 frozen,
+                whole: plan.signature.whole,
             })?)
         }
         Callee::Pointer => {
@@ -95,7 +96,12 @@ pub(super) fn classify<'m>(
             if !result.any() && arguments.iter().all(|a| !a.shadow && !a.cotangent) {
                 return Ok(Construct::Passive);
             }
-            Construct::Indirect(engine.dispatcher(i.called_type(), arguments, result, frozen)?)
+            Construct::Indirect(engine.dispatcher(
+                i.called_type(),
+                arguments,
+                result,
+                (frozen, plan.signature.whole),
+            )?)
         }
     };
     Ok(construct)

@@ -25,6 +25,8 @@ pub struct Signature<'m> {
     /// Are all floats constant, whatever the arguments are? So it is in a function that is marked inactive: what it writes
     /// is constant, and pointers keep their shadows.
     pub frozen: bool,
+    /// Is the reverse done before code of the caller runs again? Then what the primal does not write to is as it was.
+    pub whole: bool,
 }
 
 /// An argument of a derivative.

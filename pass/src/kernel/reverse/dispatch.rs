@@ -24,8 +24,14 @@ pub struct Dispatch<'m> {
 }
 
 impl<'m> Dispatch<'m> {
-    /// Declares a dispatcher.
-    pub fn declare(module: Mod<'m>, ty: Type<'m>, arguments: Vec<Argument>, result: Carries, frozen: bool) -> Self {
+    /// Declares a dispatcher; the flags are those of its signature.
+    pub fn declare(
+        module: Mod<'m>,
+        ty: Type<'m>,
+        arguments: Vec<Argument>,
+        result: Carries,
+        (frozen, whole): (bool, bool),
+    ) -> Self {
         let context = module.context();
         let any = module.add_function("cotangent.any", ty);
         let signature = Signature {
@@ -33,6 +39,7 @@ impl<'m> Dispatch<'m> {
             arguments,
             result,
             frozen,
+            whole,
         };
         let (forward, back) = types(&signature, module);
         let with_pointer = |ty: Type<'m>| {
@@ -53,9 +60,9 @@ impl<'m> Dispatch<'m> {
     }
 
     /// Is it the dispatcher for such calls?
-    pub fn serves(&self, ty: Type<'m>, arguments: &[Argument], result: Carries, frozen: bool) -> bool {
+    pub fn serves(&self, ty: Type<'m>, arguments: &[Argument], result: Carries, is: (bool, bool)) -> bool {
         let own = &self.signature;
-        self.ty == ty && own.arguments == arguments && own.result == result && own.frozen == frozen
+        self.ty == ty && own.arguments == arguments && own.result == result && (own.frozen, own.whole) == is
     }
 
     /// Emits both ways, with functions and their derivatives.

@@ -13,6 +13,7 @@ use super::shape::Shape;
 use super::varied;
 use crate::kernel::analysis::Content;
 use crate::kernel::analysis::activity::Activity;
+use crate::kernel::analysis::unwritten::Unwritten;
 use crate::kernel::analysis::words::Words;
 use crate::kernel::callee::is_thread_local;
 use crate::kernel::globals::Globals;
@@ -88,6 +89,8 @@ pub struct Plan<'m> {
     pub activity: Rc<Activity<'m>>,
     /// What memory holds.
     pub content: Rc<Content<'m, 'm>>,
+    /// Memory of the caller that nothing writes to.
+    pub unwritten: Rc<Unwritten>,
     module: Mod<'m>,
 }
 
@@ -116,6 +119,7 @@ impl<'m> Plan<'m> {
             words: engine.words(),
             activity: engine.activity(),
             content: engine.content(),
+            unwritten: engine.unwritten(),
         };
         let live: Vec<_> = plan
             .shape

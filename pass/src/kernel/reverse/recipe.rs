@@ -49,7 +49,7 @@ impl<'m> Plan<'m> {
     }
 
     /// Reads the load what is still there in the reverse?
-    fn is_stable(&self, load: Value<'m>) -> bool {
+    pub(super) fn is_stable(&self, load: Value<'m>) -> bool {
         if load.is_volatile() || load.is_atomic() {
             return false;
         }
@@ -65,7 +65,8 @@ impl<'m> Plan<'m> {
             object.is_argument() && self.signature.argument_of(*object).is_some_and(|a| a.stable)
         };
         let objects = pointer.underlying_objects();
-        !objects.is_empty() && objects.iter().all(stable)
+        let told = !objects.is_empty() && objects.iter().all(stable);
+        told || self.signature.whole && self.unwritten.has(&self.content, pointer)
     }
 
     /// The one object into whose memory a pointer leads that moves: it and its shadow are as far from this and its shadow.

@@ -467,6 +467,9 @@ impl<'a, 'm> Sweep<'a, 'm> {
             copy.set_operand(k as u32, x);
         }
         self.b.insert(copy);
+        if copy.is(Opcode::LLVMLoad) {
+            self.engine.lasting().own(copy);
+        }
         Ok(copy)
     }
 

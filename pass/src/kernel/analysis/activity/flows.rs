@@ -124,18 +124,13 @@ impl<'m> Flows<'m> {
         let first = c.slots_of(v);
         let slots = c.shapes.of(v.ty()).slots;
         let targets = (first..first + slots).filter_map(|s| c.regions.target(s));
-        let mut open: Vec<u32> = targets.map(|t| t.node).collect();
-        let (mut seen, mut found) = (HashSet::new(), vec![]);
-        while let Some(node) = open.pop() {
-            let (node, _) = c.regions.find(node);
-            if !seen.insert(node) {
-                continue;
-            }
+        let targets = targets.map(|t| t.node).collect();
+        let mut found = vec![];
+        for node in c.regions.reach(targets) {
             found.push(self.object(node));
             for (_, slot) in c.regions.cells(node).0 {
                 let class = c.regions.class(slot);
                 found.push(self.class(class));
-                open.extend(c.regions.target(slot).map(|t| t.node));
             }
         }
         found
