@@ -42,6 +42,26 @@ exit:
 }
 "#;
 
+/// The largest of the elements so far: which of the two it is, the reverse cannot find out again.
+const LARGEST: &str = r#"
+declare double @llvm.maxnum.f64(double, double)
+define double @f(ptr %x, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %largest = phi double [ 0.0, %entry ], [ %larger, %loop ]
+  %at = getelementptr double, ptr %x, i64 %i
+  %v = load double, ptr %at
+  %larger = call double @llvm.maxnum.f64(double %largest, double %v)
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp ult i64 %next, %n
+  br i1 %more, label %loop, label %exit
+exit:
+  ret double %larger
+}
+"#;
+
 const DRIVER: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,8 +76,8 @@ int main(void) {
 "#;
 
 /// The program with its forward sweep, and what the plan says.
-fn differentiated() -> (String, Vec<Tape>) {
-    let program = OwnedModule::read(PROGRAM.as_bytes()).expect("a module");
+fn differentiated(program: &str) -> (String, Vec<Tape>) {
+    let program = OwnedModule::read(program.as_bytes()).expect("a module");
     let program = program.get();
     let f = program.function("f").expect("the function");
     let work = Work::extract(program, &[f]);
@@ -83,7 +103,7 @@ fn differentiated() -> (String, Vec<Tape>) {
 
 #[test]
 fn the_bytes_that_the_plan_tells_are_the_bytes_taken() {
-    let (text, tapes) = differentiated();
+    let (text, tapes) = differentiated(PROGRAM);
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("done.ll"), text).expect("a file");
     fs::write(folder.path().join("driver.c"), DRIVER).expect("a file");
@@ -109,4 +129,11 @@ fn the_bytes_that_the_plan_tells_are_the_bytes_taken() {
     }
     assert_eq!(taken, told, "{}", tapes[0]);
     assert!(tape.loops.iter().any(|l| !l.counted) && tape.loops.iter().any(|l| l.depth == 1));
+}
+
+#[test]
+fn of_a_choice_between_operands_one_byte_is_kept() {
+    let (_, tapes) = differentiated(LARGEST);
+    let loops: Vec<_> = tapes.iter().flat_map(|t| &t.loops).map(|l| l.bytes).collect();
+    assert_eq!(loops, [1], "{tapes:?}");
 }

@@ -7,6 +7,7 @@ use super::analysis::words::Words;
 use super::globals::Globals;
 use super::request::Activity as Asked;
 use super::reverse::augment::Augment;
+use super::reverse::choice::Choices;
 use super::reverse::construct::{Argument, Signature};
 use super::reverse::counted::{Counted, count_loops};
 use super::reverse::dispatch::Dispatch;
@@ -53,6 +54,7 @@ pub struct Engine<'m> {
     words: Rc<Words<'m>>,
     activity: Rc<Activity<'m>>,
     unwritten: Rc<Unwritten>,
+    choices: Rc<Choices<'m>>,
     globals: Rc<Globals<'m>>,
     makes_pointers: bool,
     counted: HashMap<Block<'m>, Counted<'m>>,
@@ -73,7 +75,7 @@ impl<'m> Engine<'m> {
         let failed = |e: String| Refusal::of("cotangent", e, "please report this");
         super::support::link(module).map_err(failed)?;
         add_bodies(module);
-        let counted = normalize(module, analyses).map_err(failed)?;
+        let (counted, choices) = normalize(module, analyses).map_err(failed)?;
         let roots: Vec<_> = requests.iter().map(|r| r.function).collect();
         let constant = |p: Value<'m>| {
             let asked = |r: &DiffRequest<'m>| r.function.params().iter().position(|q| *q == p);
@@ -100,6 +102,7 @@ impl<'m> Engine<'m> {
             content: Rc::new(content),
             words: Rc::new(words),
             unwritten,
+            choices: Rc::new(choices),
             makes_pointers,
             globals: Rc::new(Globals::new(module, activity.globals())),
             activity: Rc::new(activity),
@@ -131,6 +134,18 @@ impl<'m> Engine<'m> {
     /// What integers hold.
     pub fn words(&self) -> Rc<Words<'m>> {
         self.words.clone()
+    }
+
+    /// Which operands ops give.
+    pub fn choices(&self) -> Rc<Choices<'m>> {
+        self.choices.clone()
+    }
+
+    /// Takes out of the module what only the derivatives needed.
+    pub fn finish(&mut self) {
+        if let Some(choices) = Rc::get_mut(&mut self.choices) {
+            std::mem::take(choices).erase();
+        }
     }
 
     /// Memory of the caller that nothing writes to.
@@ -336,10 +351,13 @@ impl<'m> Engine<'m> {
     }
 }
 
+/// What is known of a module in normal form.
+type Normal<'m> = (HashMap<Block<'m>, Counted<'m>>, Choices<'m>);
+
 /// Brings functions into the form that the sweeps expect: loops entered at one block, invokes that go on to blocks of
 /// their own, nothing that keeps LLVM from optimising the copy.
-fn normalize<'m>(module: Mod<'m>, analyses: &Analyses<'m>) -> Result<HashMap<Block<'m>, Counted<'m>>, String> {
-    let mut counted = HashMap::new();
+fn normalize<'m>(module: Mod<'m>, analyses: &Analyses<'m>) -> Result<Normal<'m>, String> {
+    let (mut counted, mut choices) = (HashMap::new(), Choices::default());
     super::caught::prepare(module);
     let bodies: Vec<_> = module.functions().filter(|f| !f.is_declaration()).collect();
     for f in bodies {
@@ -357,9 +375,10 @@ fn normalize<'m>(module: Mod<'m>, analyses: &Analyses<'m>) -> Result<HashMap<Blo
             analyses.forget(f);
         }
         count_loops(f, analyses, &mut counted);
+        choices.add(f);
         analyses.forget(f);
     }
-    Ok(counted)
+    Ok((counted, choices))
 }
 
 /// Types of the forward and of the reverse sweep.

@@ -38,6 +38,7 @@ fn answer<'m>(
         if calls.iter().any(|called| new.contains(called)) && refusals.is_empty() {
             // What the request calls is by now ordinary code. A new engine looks at it: handles of the old one may be
             // stale after the passes.
+            engine.finish();
             let failed = |e: String| vec![Refusal::of(&request.function.name(), e, "please report this")];
             module.run_passes(NESTED).map_err(failed)?;
             analyses.forget_all();
@@ -54,6 +55,7 @@ fn answer<'m>(
             }
         }
     }
+    engine.finish();
     support::close(module).map_err(|e| vec![Refusal::of("cotangent", e, "please report this")])?;
     tapes.extend_from_slice(engine.tapes());
     if refusals.is_empty() { Ok(tapes) } else { Err(refusals) }

@@ -1,5 +1,7 @@
 //! Arithmetic: instructions, intrinsics and library functions with a rule.
 //!
+//! Of ops that give one of their operands, which one it was is all that is needed (`choice.rs`).
+//!
 //!     forward   y = f(x..)                    as it stands
 //!     reverse   x̄ += ∂f(x.., y) · ȳ; ȳ = 0    by the rule, for every active operand
 
@@ -37,6 +39,9 @@ fn wanted<'m>(rule: Applied<'m>, plan: &Plan<'m>) -> Vec<bool> {
 pub(super) fn needs<'m>(i: Value<'m>, rule: Applied<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
     let operands = rule.operands();
     let mut needs = vec![];
+    if let Some(choice) = plan.choices.of(i) {
+        return vec![Need::Primal(choice)];
+    }
     for (k, wanted) in wanted(rule, plan).into_iter().enumerate() {
         if !wanted {
             continue;
@@ -55,6 +60,7 @@ pub(super) fn reverse<'m>(i: Value<'m>, rule: Applied<'m>, s: &mut Sweep<'_, 'm>
     let wanted = wanted(rule, s.plan);
     let cotangent = s.take(i);
     let needs = needs(i, rule, s.plan);
+    let choice = s.plan.choices.of(i).map(|c| s.primal(c)).transpose()?;
     let mut operands = vec![];
     for x in rule.operands() {
         let read = x.is_constant() || needs.contains(&Need::Primal(x));
@@ -65,7 +71,7 @@ pub(super) fn reverse<'m>(i: Value<'m>, rule: Applied<'m>, s: &mut Sweep<'_, 'm>
     } else {
         None
     };
-    let parts = rule.vjp(s.b, &operands, result, cotangent, &|k| wanted[k]);
+    let parts = rule.vjp(s.b, (&operands, result), choice, cotangent, &|k| wanted[k]);
     for (x, part) in rule.operands().into_iter().zip(parts) {
         if let Some(part) = part {
             s.accumulate(x, part);

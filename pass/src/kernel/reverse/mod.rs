@@ -8,6 +8,7 @@ pub mod arithmetic;
 pub mod augment;
 pub mod byvalue;
 pub mod call;
+pub mod choice;
 pub mod construct;
 pub mod control;
 pub mod copy;

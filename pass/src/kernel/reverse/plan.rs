@@ -3,6 +3,7 @@
 //! Every needed value is a constant, a field of a frame, or is computed again from such. The choice is made by cost:
 //! bytes in frames, weighted by how many loops are around them.
 
+use super::choice::Choices;
 use super::construct::{Construct, Signature};
 use super::control::{Decision, Decisions};
 use super::counted::{Counted, Induction, induction};
@@ -89,6 +90,8 @@ pub struct Plan<'m> {
     pub activity: Rc<Activity<'m>>,
     /// What memory holds.
     pub content: Rc<Content<'m, 'm>>,
+    /// Which operands ops give.
+    pub choices: Rc<Choices<'m>>,
     /// Memory of the caller that nothing writes to.
     pub unwritten: Rc<Unwritten>,
     module: Mod<'m>,
@@ -119,6 +122,7 @@ impl<'m> Plan<'m> {
             words: engine.words(),
             activity: engine.activity(),
             content: engine.content(),
+            choices: engine.choices(),
             unwritten: engine.unwritten(),
         };
         let live: Vec<_> = plan

@@ -52,6 +52,16 @@ impl<'e, 'm> Emitter<'e, 'm> {
         }
     }
 
+    /// A condition, which looks at operands alone.
+    pub(super) fn condition(&mut self, formula: Id) -> Value<'m> {
+        self.emit(formula, self.ty)
+    }
+
+    /// Says what a formula without the seed has given before.
+    pub(super) fn know(&mut self, formula: Id, value: Value<'m>) {
+        self.fixed.insert(formula, value);
+    }
+
     /// What the seed contributes by the formula: exactly zero if the seed is exactly zero.
     pub(super) fn contribution(&mut self, formula: Id, seed: Value<'m>) -> Value<'m> {
         if self.seed.replace(seed) != Some(seed) {

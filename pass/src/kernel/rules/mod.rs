@@ -133,6 +133,12 @@ impl<'m> Applied<'m> {
         Emitter::new(b, ty, operands, result, self.op.fast_math())
     }
 
+    /// Which operand the op gives, as a condition, if that is all that cotangents depend on; of a single float only.
+    pub fn choice(self, b: &Builder<'m>) -> Option<Value<'m>> {
+        let condition = self.rule.choice().filter(|_| self.op.ty().is_float())?;
+        Some(self.emitter(b, &self.operands(), None).condition(condition))
+    }
+
     /// The tangent of the result; `None` is zero. `operands` and `result` are values of the op where the builder
     /// stands; `tangents` has one entry per operand, `None` for zero.
     pub fn jvp(
@@ -170,12 +176,13 @@ impl<'m> Applied<'m> {
     }
 
     /// The cotangents of the operands; `None` is zero or not `wanted`. `operands` and `result` hold at least what
-    /// [`Applied::reads`] says; others may be anything of the operand's type.
+    /// [`Applied::reads`] says; others may be anything of the operand's type. Nothing is looked at of an op that gives one
+    /// of them where it is `known` which ([`Applied::choice`]).
     pub fn vjp(
         self,
         b: &Builder<'m>,
-        operands: &[Value<'m>],
-        result: Option<Value<'m>>,
+        (operands, result): (&[Value<'m>], Option<Value<'m>>),
+        known: Option<Value<'m>>,
         cotangent: Value<'m>,
         wanted: &dyn Fn(usize) -> bool,
     ) -> Vec<Option<Value<'m>>> {
@@ -184,6 +191,9 @@ impl<'m> Applied<'m> {
             return vec![None; operands.len()];
         }
         let mut e = self.emitter(b, operands, result);
+        if let (Some(condition), Some(known)) = (self.rule.choice(), known) {
+            e.know(condition, known);
+        }
         if self.rule.class == Class::Custom {
             let all = lanes::vjp(&e, &self.rule.name, self.op, cotangent);
             return all

@@ -1,6 +1,6 @@
 //! The rules by name: which op has which, and in which class it stands.
 
-use super::expr::{Exprs, Id, Reads};
+use super::expr::{Expr, Exprs, Id, Reads};
 use crate::llvm::{Type, TypeKind};
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -81,6 +81,18 @@ impl Rule {
         let exprs = &table().exprs;
         let parts = self.partials.get(i).into_iter().flatten().flatten();
         parts.map(|p| exprs.reads(*p)).fold(Reads::default(), Reads::and)
+    }
+
+    /// The condition that says which operand the op gives, if that is all that the contributions look at.
+    pub(super) fn choice(&self) -> Option<Id> {
+        let exprs = &table().exprs;
+        let condition = |id: Id| match exprs.node(id) {
+            Expr::Select(c, a, b) if [a, b].iter().all(|x| exprs.reads(**x) == Reads::default()) => Some(*c),
+            _ => None,
+        };
+        let mut all = self.partials.iter().flatten().flatten().map(|p| condition(*p));
+        let first = all.next()??;
+        (!exprs.reads(first).result && all.all(|c| c == Some(first))).then_some(first)
     }
 
     /// Has the op a derivative in operand `i`?

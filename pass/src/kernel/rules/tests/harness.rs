@@ -162,12 +162,13 @@ fn add_partials<'m>(m: Mod<'m>, k: usize, op: &Op) {
     if value.ty().scalar().is_float() {
         let seed = seed_of(value);
         let cotangent = op.part.map_or(seed, |i| b.insert_value(call.ty().zero(), seed, i));
-        // Operands that the rule does not claim to read are not there.
+        let choice = applied.choice(&b);
+        // Operands that the rule does not claim to read are not there, and none is where it is known which the op gives.
         for i in 0..n {
             let reads = applied.reads(i);
             let given: Vec<_> = (operands.iter().enumerate())
                 .map(|(j, v)| {
-                    if reads.operand(j) || v.ty().is_pointer() {
+                    if reads.operand(j) && choice.is_none() || v.ty().is_pointer() {
                         *v
                     } else {
                         v.ty().poison()
@@ -175,7 +176,7 @@ fn add_partials<'m>(m: Mod<'m>, k: usize, op: &Op) {
                 })
                 .collect();
             let result = Some(call).filter(|_| reads.result);
-            let back = applied.vjp(&b, &given, result, cotangent, &|j| j == i);
+            let back = applied.vjp(&b, (&given, result), choice, cotangent, &|j| j == i);
             store(1 + i, back[i].unwrap_or(c.double().zero()));
         }
     }
