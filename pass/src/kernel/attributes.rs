@@ -1,5 +1,7 @@
 //! Attributes of functions by which a front end tells the engine what it knows of them: strings on the function.
 
+use crate::llvm::Function;
+
 /// The function has no derivative to speak of: what it returns and writes is constant.
 pub const INACTIVE: &str = "cotangent-inactive";
 /// Name of a known function (of the C library) with the same derivative.
@@ -27,3 +29,8 @@ pub const RULES: [&str; 3] = [FORWARD_RULE, REVERSE_RULE, TANGENT_RULE];
 
 /// The runtime's functions that call a function with a rule: rule, addresses of the arguments, place for the result.
 pub const RUNTIME_RULES: [&str; 2] = ["cotangent_custom_vjp", "cotangent_custom_jvp"];
+
+/// Has the function a derivative that the user wrote?
+pub fn has_own_rule(f: Function<'_>) -> bool {
+    RUNTIME_RULES.contains(&f.name().as_str()) || RULES.iter().any(|rule| f.string_attribute(rule).is_some())
+}

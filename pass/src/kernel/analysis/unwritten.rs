@@ -12,6 +12,7 @@ use super::allocations::{Allocation, allocation};
 use super::constraints::Constraints;
 use super::content::Content;
 use super::regions::Origin;
+use crate::kernel::attributes::has_own_rule;
 use crate::kernel::callee::{does_output, is_silent};
 use crate::kernel::caught;
 use crate::kernel::rules::rule_of;
@@ -149,6 +150,10 @@ fn target<'m>(pointer: Value<'m>, c: &mut Constraints<'_, 'm>) -> Option<u32> {
 
 fn call<'m>(i: Value<'m>, catches: bool, c: &mut Constraints<'_, 'm>) -> Option<Vec<u32>> {
     let arguments = i.arguments();
+    if i.callee().is_some_and(has_own_rule) {
+        // What runs in its place is code of the user's.
+        return None;
+    }
     let block = match allocation(i) {
         Some(Allocation::New { .. }) => return Some(vec![]),
         Some(Allocation::Resize { old: block, .. } | Allocation::Free { block }) => Some(arguments[block as usize]),

@@ -8,7 +8,7 @@ use crate::kernel::analysis::constraints::Constraints;
 use crate::kernel::analysis::content::classes;
 use crate::kernel::analysis::shape::Sort;
 use crate::kernel::analysis::words::Words;
-use crate::kernel::attributes::{INACTIVE, RULES, RUNTIME_RULES};
+use crate::kernel::attributes::{INACTIVE, has_own_rule};
 use crate::kernel::callee::is_silent;
 use crate::kernel::rules::{Class, known_body, rule_of};
 use crate::llvm::{Function, Mod, Opcode, Type, Value};
@@ -506,11 +506,6 @@ impl<'m> Flows<'m> {
         self.numbers.insert(f.value(), n);
         n
     }
-}
-
-/// Has the function a derivative that the user wrote?
-fn has_own_rule(f: Function<'_>) -> bool {
-    RUNTIME_RULES.contains(&f.name().as_str()) || RULES.iter().any(|rule| f.string_attribute(rule).is_some())
 }
 
 /// Is it unknown what object a pointer leads to?
