@@ -11,7 +11,7 @@ use super::reverse::choice::Choices;
 use super::reverse::construct::{Argument, Signature};
 use super::reverse::counted::{Counted, count_loops};
 use super::reverse::dispatch::Dispatch;
-use super::reverse::leaves::{Carries, UNKNOWN, inactive_shadow};
+use super::reverse::leaves::{UNKNOWN, inactive_shadow};
 use super::reverse::plan::Plan;
 use super::reverse::shape;
 use super::reverse::sweep::Sweep;
@@ -223,19 +223,40 @@ impl<'m> Engine<'m> {
         &self.globals
     }
 
-    /// Makes the shadows of global variables for one call of a derivative.
-    pub fn open_globals(&self, b: &Builder<'m>, arena: Value<'m>) {
-        self.globals.open(b, self.support("cotangent.shadow.alloc"), arena);
+    /// Makes the shadows of global variables for one call of a derivative in so many directions.
+    pub fn open_globals(&self, b: &Builder<'m>, arena: Value<'m>, width: u32) {
+        self.globals
+            .open(b, self.support("cotangent.shadow.alloc"), arena, width);
     }
 
-    /// The shadow of a constant, computed at the entry of a function.
-    pub fn shadow_of_constant(&self, f: Function<'m>, arena: Value<'m>, v: Value<'m>) -> Value<'m> {
+    /// The shadow of a pointer that was loaded or made, in a direction: the word that was found in shadow memory. Zero
+    /// stands for a pointer of which that memory knows nothing: it is looked up.
+    pub fn found(
+        &self,
+        b: &Builder<'m>,
+        arena: Value<'m>,
+        pointer: Value<'m>,
+        word: Value<'m>,
+        direction: u32,
+    ) -> Value<'m> {
+        match self.globals.distance(direction) {
+            0 => b.call(self.support("cotangent.shadow"), &[arena, pointer, word]),
+            distance => {
+                let distance = self.module.context().int(64).int(distance);
+                let all = [arena, pointer, word, distance];
+                b.call(self.support("cotangent.shadow.in"), &all)
+            }
+        }
+    }
+
+    /// The shadow of a constant in a direction, computed at the entry of a function.
+    pub fn shadow_of_constant(&self, f: Function<'m>, arena: Value<'m>, v: Value<'m>, direction: u32) -> Value<'m> {
         let b = Builder::new(self.module.context());
         match f.entry().and_then(|e| e.first()) {
             Some(first) if self.globals.reaches(v) => b.before(first),
             _ => return inactive_shadow(v.ty(), UNKNOWN),
         }
-        self.globals.shadow(&b, arena, v)
+        self.globals.shadow(&b, arena, v, direction)
     }
 
     /// The derivative for a signature; it may still be in the making.
@@ -311,22 +332,16 @@ impl<'m> Engine<'m> {
         Ok(())
     }
 
-    /// The dispatcher for calls of pointers to functions of a type.
+    /// The dispatcher for calls of pointers to functions of a type. The signature is that of the call, of whatever function.
     ///
     /// # Errors
     /// None: a function without a derivative is an error of the run that calls it.
-    pub fn dispatcher(
-        &mut self,
-        ty: Type<'m>,
-        arguments: Vec<Argument>,
-        result: Carries,
-        (frozen, whole): (bool, bool),
-    ) -> Result<usize, Vec<Refusal>> {
-        let serves = |d: &Dispatch<'m>| d.serves(ty, &arguments, result, (frozen, whole));
+    pub fn dispatcher(&mut self, ty: Type<'m>, call: &Signature<'m>) -> Result<usize, Vec<Refusal>> {
+        let serves = |d: &Dispatch<'m>| d.serves(ty, call);
         if let Some(at) = self.dispatches.iter().position(serves) {
             return Ok(at);
         }
-        let dispatch = Dispatch::declare(self.module, ty, arguments, result, (frozen, whole));
+        let dispatch = Dispatch::declare(self.module, ty, call);
         let signature = dispatch.signature.clone();
         self.dispatches.push(dispatch);
         let at = self.dispatches.len() - 1;
@@ -381,15 +396,16 @@ fn normalize<'m>(module: Mod<'m>, analyses: &Analyses<'m>) -> Result<Normal<'m>,
     Ok((counted, choices))
 }
 
-/// Types of the forward and of the reverse sweep.
+/// Types of the forward and of the reverse sweep. Of several directions at once, what each has follows one another.
 pub fn types<'m>(signature: &Signature<'m>, module: Mod<'m>) -> (Type<'m>, Type<'m>) {
     let context = module.context();
     let ty = signature.function.ty();
     let (params, result) = (ty.params(), ty.result());
+    let width = signature.width as usize;
     let with = |wanted: fn(&Argument) -> bool| {
         let both = params.iter().zip(&signature.arguments);
         both.filter(move |(_, a)| wanted(a))
-            .map(|(t, _)| *t)
+            .flat_map(|(t, _)| vec![*t; width])
             .collect::<Vec<_>>()
     };
     let ends = [context.ptr(), context.ptr()];
@@ -397,11 +413,11 @@ pub fn types<'m>(signature: &Signature<'m>, module: Mod<'m>) -> (Type<'m>, Type<
     forward.extend(with(|a| a.shadow));
     forward.extend(ends);
     let given = if signature.result.pointers {
-        context.structure(&[result, result])
+        context.structure(&vec![result; 1 + width])
     } else {
         result
     };
-    let mut back: Vec<_> = signature.result.floats.then_some(result).into_iter().collect();
+    let mut back = vec![result; if signature.result.floats { width } else { 0 }];
     back.extend(ends);
     let cotangents = with(|a| a.cotangent);
     let cotangents = match cotangents.as_slice() {

@@ -2,6 +2,9 @@
 //!
 //!     block = { i64 number, i64 offset of the shadows, { ptr variable, i64 size, ptr shadow } .., shadows .. }
 //!
+//! Of several directions at once each has all shadows, at the same distance from those of the one before it; the entries
+//! tell those of the first.
+//!
 //! A variable has a shadow if an active access may meet it (`analysis/activity.rs`). Every call begins with zeros: what a
 //! variable holds then depends on nothing that the call is given. So derivatives are re-entrant, threads have shadows of
 //! their own, and nothing of one call is left for the next. In code the shadow of a variable's address is computed from
@@ -16,12 +19,18 @@ const AT: u64 = 48;
 /// Bytes of an entry.
 const ENTRY: u64 = 24;
 
+/// Bytes of what tells of so many variables.
+fn entries(variables: usize) -> u64 {
+    (16 + ENTRY * variables as u64).next_multiple_of(16)
+}
+
 /// The global variables of a module that have shadows.
 pub struct Globals<'m> {
     module: Mod<'m>,
     variables: Vec<Value<'m>>,
     /// Offsets of the shadows in the block.
     places: HashMap<Value<'m>, u64>,
+    /// Bytes of the shadows of one direction.
     bytes: u64,
 }
 
@@ -34,10 +43,9 @@ impl<'m> Globals<'m> {
             .copied()
             .filter(|g| g.value_type().is_sized() && size(g) > 0)
             .collect();
-        let mut bytes = (16 + ENTRY * variables.len() as u64).next_multiple_of(16);
-        let mut places = HashMap::new();
+        let (mut bytes, mut places) = (0, HashMap::new());
         for g in &variables {
-            places.insert(*g, bytes);
+            places.insert(*g, entries(variables.len()) + bytes);
             bytes += size(g).next_multiple_of(16);
         }
         Self {
@@ -79,8 +87,13 @@ impl<'m> Globals<'m> {
         self.place(constant).is_some()
     }
 
-    /// The shadow of a constant. What it takes is emitted where the builder stands: the function's entry.
-    pub fn shadow(&self, b: &Builder<'m>, arena: Value<'m>, constant: Value<'m>) -> Value<'m> {
+    /// How far the shadows of a direction are from those of the first.
+    pub fn distance(&self, direction: u32) -> u64 {
+        self.bytes * u64::from(direction)
+    }
+
+    /// The shadow of a constant in a direction. What it takes is emitted where the builder stands: the function's entry.
+    pub fn shadow(&self, b: &Builder<'m>, arena: Value<'m>, constant: Value<'m>, direction: u32) -> Value<'m> {
         let ty = constant.ty();
         if !self.reaches(constant) {
             return inactive_shadow(ty, UNKNOWN);
@@ -88,7 +101,7 @@ impl<'m> Globals<'m> {
         let word = self.module.context().int(64);
         if let Some((variable, place)) = self.place(constant) {
             let block = b.load(ty, b.offset(arena, word.int(AT)));
-            let shadow = b.offset(block, word.int(place));
+            let shadow = b.offset(block, word.int(place + self.distance(direction)));
             return match constant == variable {
                 true => shadow,
                 false => b.offset(shadow, b.sub(b.ptrtoint(constant, word), b.ptrtoint(variable, word))),
@@ -99,7 +112,7 @@ impl<'m> Globals<'m> {
             let Some(part) = constant.element(k).filter(|part| self.reaches(*part)) else {
                 return whole;
             };
-            let part = self.shadow(b, arena, part);
+            let part = self.shadow(b, arena, part, direction);
             match ty.is_vector() {
                 true => b.insert_element(whole, part, index.int(u64::from(k))),
                 false => b.insert_value(whole, part, k),
@@ -107,13 +120,14 @@ impl<'m> Globals<'m> {
         })
     }
 
-    /// Makes the block of a call, at its beginning.
-    pub fn open(&self, b: &Builder<'m>, alloc: Function<'m>, arena: Value<'m>) {
+    /// Makes the block of a call in so many directions, at its beginning.
+    pub fn open(&self, b: &Builder<'m>, alloc: Function<'m>, arena: Value<'m>, width: u32) {
         if self.is_empty() {
             return;
         }
         let word = self.module.context().int(64);
-        let block = b.call(alloc, &[arena, word.int(self.bytes)]);
+        let bytes = entries(self.variables.len()) + self.distance(width);
+        let block = b.call(alloc, &[arena, word.int(bytes)]);
         let at = |offset: u64| b.offset(block, word.int(offset));
         b.store(block, b.offset(arena, word.int(AT)));
         b.store(word.int(self.variables.len() as u64), block);

@@ -2,18 +2,19 @@
 //!
 //! A request becomes one function of the module, `entry`, whose signature follows from the fields:
 //!
-//! * [`Mode::Combined`]: the primal's arguments; after each [`Activity::Dup`] argument its shadow; then, if
-//!   `seed_argument`, the cotangent of the result. Result: a structure of the primal's result if `primal_result`, then
-//!   the cotangents of the [`Activity::Out`] arguments, in order; the bare value if it is one; `void` if it is none.
+//! * [`Mode::Combined`]: the primal's arguments; after each [`Activity::Dup`] argument its shadows, as many as `width`
+//!   says; then, if `seed_argument`, as many cotangents of the result. Result: a structure of the primal's result if
+//!   `primal_result`, then the cotangents of the [`Activity::Out`] arguments, in order, of several directions an array
+//!   each; the bare value if it is one; `void` if it is none.
 //! * [`Mode::Forward`]: the primal's arguments; after each `Dup` argument its shadows, or tangents, as many as `width`
 //!   says. Result: a structure of the primal's result if `primal_result`, then its tangents; bare or `void` as above.
 //! * Of both, the last argument is `ptr arena` if `arena_argument`.
 //! * [`Mode::Augmented`] and [`Mode::Reverse`] split the combined one. Augmented: arguments and shadows, then
-//!   `ptr arena`; gives the structure {`ptr` frame, primal's result, shadow of the result if it holds pointers}.
-//!   Reverse: cotangent of the result if it holds floats, then `ptr frame, ptr arena`; gives the cotangents of the
-//!   `Out` arguments as above.
+//!   `ptr arena`; gives the structure {`ptr` frame, primal's result, shadow of the result if it holds pointers, of several
+//!   directions an array of them}. Reverse: as many cotangents of the result if it holds floats, then `ptr frame, ptr
+//!   arena`; gives the cotangents of the `Out` arguments as above.
 
-use crate::llvm::Function;
+use crate::llvm::{Function, Type};
 
 /// What is asked of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,9 +60,17 @@ pub struct DiffRequest<'m> {
     /// Is the arena an argument, the last one, of a combined derivative or of tangents? Otherwise the entry has one of its
     /// own. Split sweeps always take it as an argument.
     pub arena_argument: bool,
-    /// Directions at once; other than one in [`Mode::Forward`] only.
+    /// Directions at once: the primal runs once, and every value has as many shadows, tangents or cotangents.
     pub width: u32,
     /// Name of the function to emit. If the module declares it, with the right type, it gets its body; calls of it
     /// are in the differentiated code when requests are nested.
     pub entry: String,
+}
+
+/// The type of what a request gives once for each of its directions: an array of several.
+pub fn of_all(ty: Type<'_>, width: u32) -> Type<'_> {
+    match width {
+        1 => ty,
+        n => ty.array(n.into()),
+    }
 }

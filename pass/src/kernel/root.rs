@@ -9,6 +9,7 @@
 //! If the primal can unwind, the forward sweep is invoked, and the arena is released on that way out, too.
 
 use super::engine::Engine;
+use super::request::of_all;
 use super::reverse::construct::{Argument, Signature};
 use super::reverse::leaves::{Carries, carries, positive};
 use super::reverse::plan::Target;
@@ -69,6 +70,7 @@ fn signature<'m>(request: &DiffRequest<'m>) -> Signature<'m> {
         },
         frozen: false,
         whole: combined,
+        width: request.width,
     }
 }
 
@@ -149,9 +151,9 @@ fn open<'m>(
     result: Type<'m>,
 ) -> Result<Entry<'m>, Refusal> {
     let mut types = vec![];
-    let params = signature.function.ty().params();
+    let (params, width) = (signature.function.ty().params(), request.width as usize);
     for (ty, activity) in params.iter().zip(&request.arguments) {
-        types.extend(std::iter::repeat_n(*ty, 1 + usize::from(is_dup(*activity))));
+        types.extend(vec![*ty; if is_dup(*activity) { 1 + width } else { 1 }]);
     }
     types.extend(more);
     let function = entry(engine, request, engine.module().context().function(result, &types))?;
@@ -160,19 +162,16 @@ fn open<'m>(
     for (activity, argument) in request.arguments.iter().zip(&signature.arguments) {
         let primal = own.next();
         // The shadow of memory that is reached through one argument is reached through its shadow.
-        let alone = |p: Value<'m>| {
-            request
-                .function
-                .param_attribute(primals.len() as u32, "noalias")
-                .is_some()
-                .then_some(p)
-        };
-        let mut unaliased: Vec<_> = primal.and_then(alone).into_iter().collect();
+        let alone = request
+            .function
+            .param_attribute(primals.len() as u32, "noalias")
+            .is_some();
+        let mut unaliased: Vec<_> = primal.filter(|_| alone).into_iter().collect();
         primals.extend(primal);
         if is_dup(*activity) {
-            let shadow = own.next();
-            unaliased.extend(shadow.filter(|_| !unaliased.is_empty()));
-            shadows.extend(shadow.filter(|_| argument.shadow));
+            let own: Vec<_> = own.by_ref().take(width).collect();
+            unaliased.extend(own.iter().filter(|_| alone));
+            shadows.extend(own.into_iter().filter(|_| argument.shadow));
         }
         for p in unaliased {
             let at = function.params().iter().position(|q| *q == p).unwrap_or(0);
@@ -187,11 +186,33 @@ fn open<'m>(
     })
 }
 
-/// Types of the cotangents that a reverse gives.
+/// Types of the cotangents that a request gives.
 fn cotangents<'m>(signature: &Signature<'m>) -> Vec<Type<'m>> {
     let params = signature.function.ty().params();
     let wanted = params.iter().zip(&signature.arguments).filter(|(_, a)| a.cotangent);
-    wanted.map(|(ty, _)| *ty).collect()
+    wanted.map(|(ty, _)| of_all(*ty, signature.width)).collect()
+}
+
+/// What there is of every direction, as one value of the type that [`of_all`] tells.
+fn together<'m>(b: &Builder<'m>, each: &[Value<'m>]) -> Value<'m> {
+    let ty = of_all(each[0].ty(), each.len() as u32);
+    match each {
+        [one] => *one,
+        many => {
+            let many = many.iter().zip(0..);
+            many.fold(ty.poison(), |all, (v, k)| b.insert_value(all, *v, k))
+        }
+    }
+}
+
+/// The cotangents that a request gives, from what the reverse sweep does.
+fn outputs<'m>(b: &Builder<'m>, signature: &Signature<'m>, back: Value<'m>) -> Vec<Value<'m>> {
+    let width = signature.width as usize;
+    let outputs: Vec<_> = match cotangents(signature).len() * width {
+        1 => vec![positive(b, back)],
+        n => (0..n).map(|k| positive(b, b.extract(back, k as u32))).collect(),
+    };
+    outputs.chunks(width).map(|each| together(b, each)).collect()
 }
 
 fn combined<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<(), Vec<Refusal>> {
@@ -200,7 +221,8 @@ fn combined<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
     let context = engine.module().context();
     let result = signature.function.result();
     let seeded = signature.result.floats && request.seed_argument;
-    let mut more: Vec<_> = seeded.then_some(result).into_iter().collect();
+    let width = signature.width as usize;
+    let mut more = vec![result; if seeded { width } else { 0 }];
     more.extend(request.arena_argument.then_some(context.ptr()));
     let primal = (request.primal_result && !result.is_void()).then_some(result);
     let given: Vec<_> = primal.into_iter().chain(cotangents(&signature)).collect();
@@ -231,7 +253,7 @@ fn combined<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
             frame
         }
     };
-    engine.open_globals(&b, arena);
+    engine.open_globals(&b, arena, signature.width);
     let arguments: Vec<_> = own
         .primals
         .iter()
@@ -246,13 +268,10 @@ fn combined<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
     };
     let mut back = vec![];
     if signature.result.floats {
-        back.push(
-            own.rest
-                .first()
-                .filter(|_| seeded)
-                .copied()
-                .unwrap_or_else(|| one(result)),
-        );
+        back.extend(match seeded {
+            true => own.rest[..width].to_vec(),
+            false => vec![one(result); width],
+        });
     }
     back.extend([frame, arena]);
     let cotangent = b.call(d.reverse, &back);
@@ -260,11 +279,7 @@ fn combined<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
         b.call(engine.support("cotangent.release"), &[arena]);
     }
     let mut parts: Vec<_> = primal.map(|_| y).into_iter().collect();
-    match given.len() - parts.len() {
-        0 => {}
-        1 => parts.push(positive(&b, cotangent)),
-        n => parts.extend((0..n).map(|k| positive(&b, b.extract(cotangent, k as u32)))),
-    }
+    parts.extend(outputs(&b, &signature, cotangent));
     give(&b, ty, &parts);
     Ok(())
 }
@@ -274,9 +289,9 @@ fn augmented<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<(
     let id = engine.derive(signature.clone())?;
     let context = engine.module().context();
     let result = signature.function.result();
-    let mut given = vec![context.ptr()];
-    given.extend((request.primal_result && !result.is_void()).then_some(result));
-    given.extend(signature.result.pointers.then_some(result));
+    let primal = (request.primal_result && !result.is_void()).then_some(result);
+    let shadow = signature.result.pointers.then(|| of_all(result, signature.width));
+    let given: Vec<_> = [context.ptr()].into_iter().chain(primal).chain(shadow).collect();
     let ty = context.structure(&given);
     let own = open(engine, request, &signature, &[context.ptr()], ty).map_err(|r| vec![r])?;
     let d = engine.derivative(id);
@@ -285,7 +300,7 @@ fn augmented<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<(
     let arena = own.rest[0];
     let size = context.int(64).int(d.frame_size.unwrap_or(0));
     let frame = b.call(engine.support("cotangent.alloc"), &[arena, size]);
-    engine.open_globals(&b, arena);
+    engine.open_globals(&b, arena, signature.width);
     let arguments: Vec<_> = own
         .primals
         .iter()
@@ -295,11 +310,13 @@ fn augmented<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<(
         .collect();
     let y = b.call(d.augmented, &arguments);
     let mut parts = vec![frame];
-    if given.len() > 1 {
-        match signature.result.pointers {
-            true => parts.extend((0..given.len() as u32 - 1).map(|k| b.extract(y, k + 3 - given.len() as u32))),
-            false => parts.push(y),
+    match signature.result.pointers {
+        true => {
+            parts.extend(primal.map(|_| b.extract(y, 0)));
+            let shadows: Vec<_> = (1..=signature.width).map(|k| b.extract(y, k)).collect();
+            parts.push(together(&b, &shadows));
         }
+        false => parts.extend(primal.map(|_| y)),
     }
     let all = parts.iter().enumerate();
     b.ret(Some(
@@ -312,16 +329,19 @@ fn reverse<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<(),
     let signature = signature(request);
     let id = engine.derive(signature.clone())?;
     let d = engine.derivative(id);
-    let f = entry(engine, request, d.reverse.ty()).map_err(|r| vec![r])?;
-    let b = Builder::new(engine.module().context());
+    let context = engine.module().context();
+    let given = bundle(&cotangents(&signature), engine);
+    let ty = context.function(given, &d.reverse.ty().params());
+    let f = entry(engine, request, ty).map_err(|r| vec![r])?;
+    let b = Builder::new(context);
     b.at_end(f.append_block("entry"));
     let params = f.params();
-    let cotangents = b.call(d.reverse, &params);
+    let back = b.call(d.reverse, &params);
     if !engine.globals().is_empty() {
         // The next reverse finds zeros again.
         b.call(engine.support("cotangent.globals.clear"), &[params[params.len() - 1]]);
     }
-    b.ret(Some(cotangents).filter(|c| !c.ty().is_void()).map(|c| positive(&b, c)));
+    give(&b, given, &outputs(&b, &signature, back));
     Ok(())
 }
 

@@ -1,7 +1,8 @@
 //! A call of an entry point becomes a call of the derivative, which the module declares until the engine writes it.
 
-use super::signature::{Asked, Passed};
+use super::signature::{Asked, Passed, Seeds};
 use super::split;
+use crate::kernel::request::of_all;
 use crate::kernel::{Activity, DiffRequest, Mode};
 use crate::llvm::{Builder, Mod, Opcode, Type, Value};
 
@@ -55,7 +56,7 @@ pub(super) fn result_types<'m>(asked: &Asked<'m>) -> Vec<Type<'m>> {
         .into_iter()
         .zip(&asked.activity)
         .filter(|(_, a)| **a == Activity::Out);
-    let outs = outs.map(|(p, _)| p.ty());
+    let outs = outs.map(|(p, _)| of_all(p.ty(), asked.width));
     let primal = asked.primal_result.then_some(result);
     match asked.mode {
         Mode::Combined => primal.into_iter().chain(outs).collect(),
@@ -92,11 +93,9 @@ pub(super) fn replace<'m>(call: Value<'m>, asked: &Asked<'m>, requests: &mut Req
     let b = Builder::new(module.context());
     b.before(call);
     b.set_location(call.location());
-    let seed = asked.seed.map(|seed| pass(&b, call, asked, seed));
-    let passed = asked.passed.iter().map(|p| pass(&b, call, asked, *p));
     let mut arguments: Vec<_> = match asked.mode {
-        Mode::Reverse => seed.into_iter().collect(),
-        _ => passed.collect(),
+        Mode::Reverse => seeds(&b, call, asked),
+        _ => asked.passed.iter().map(|p| pass(&b, call, asked, *p)).collect(),
     };
     let arena = split::before(&b, module, asked, &mut arguments);
     let types: Vec<_> = arguments.iter().map(|a| a.ty()).collect();
@@ -153,6 +152,29 @@ fn pass<'m>(b: &Builder<'m>, call: Value<'m>, asked: &Asked<'m>, passed: Passed<
             None => scratch(call, object),
         },
     }
+}
+
+/// The cotangents of the result with which a reverse sweep begins, one after the other.
+fn seeds<'m>(b: &Builder<'m>, call: Value<'m>, asked: &Asked<'m>) -> Vec<Value<'m>> {
+    let module = asked.function.module();
+    let words = module.context().int(64);
+    let at = |array, offset| b.offset(array, words.int(offset));
+    let (array, ty) = match &asked.seeds {
+        None => return vec![],
+        Some(Seeds::Each(values)) => return values.iter().map(|p| pass(b, call, asked, *p)).collect(),
+        Some(Seeds::At(array, ty)) => (*array, *ty),
+        Some(Seeds::Parts(parts, ty)) => {
+            let array = scratch(call, of_all(*ty, asked.width));
+            let mut offset = 0;
+            for part in parts {
+                b.store_aligned(*part, at(array, offset), 1);
+                offset += module.size(part.ty());
+            }
+            (array, *ty)
+        }
+    };
+    let each = (0..u64::from(asked.width)).map(|k| at(array, k * module.size(ty)));
+    each.map(|seed| b.load_aligned(ty, seed, 1)).collect()
 }
 
 /// Memory of the calling function.

@@ -2,16 +2,20 @@
 //!
 //! ```text
 //! entry(function, [enzyme_tape, tape, …] { [marker,] argument [, shadow] } per parameter [, seed] [, tape])
-//! forward, after `enzyme_width, n`:      { [marker,] argument [, n shadows] } or { enzyme_dupv, distance, argument, shadow }
+//! after `enzyme_width, n`:               { [marker,] argument [, n shadows] } or { enzyme_dupv, distance, argument, shadow }
 //! ```
 //!
+//! Of several directions, what the derivative gives once for each is an array, and so is the seed of a reverse sweep.
 //! Without a marker, integers are constants, pointers have shadows, and floats are outputs. In forward mode unmarked
 //! floats are constants; if that leaves operands over, each is followed by its tangent.
+
+mod seeds;
 
 use super::names::{EntryPoint, Marker, marker};
 use super::resolve;
 use crate::kernel::{Activity, Mode};
 use crate::llvm::{Function, Type, TypeKind, Value};
+pub(super) use seeds::Seeds;
 
 /// More directions than these make code that nobody wants to wait for.
 const MOST_DIRECTIONS: u64 = 64;
@@ -28,8 +32,8 @@ pub(super) struct Asked<'m> {
     pub(super) primal_result: bool,
     /// Directions at once.
     pub(super) width: u32,
-    /// Cotangent of the result, for a reverse sweep of its own.
-    pub(super) seed: Option<Passed<'m>>,
+    /// Cotangents of the result, for a reverse sweep of its own.
+    pub(super) seeds: Option<Seeds<'m>>,
     /// What the forward sweep left, or memory of the caller's in which its address stands.
     pub(super) tape: Option<Value<'m>>,
     /// Is the tape such memory?
@@ -162,7 +166,7 @@ impl<'m> Reader<'m> {
             result_active: true,
             primal_result: false,
             width: 1,
-            seed: None,
+            seeds: None,
             tape: None,
             tape_in_memory: false,
             keep_tape: false,
@@ -225,9 +229,6 @@ impl<'m> Reader<'m> {
                         .map(|n| n.zext_value());
                     match (m, n) {
                         (_, None) => return Err(format!("{m:?} takes a constant").into()),
-                        (Marker::Width, Some(n)) if n != 1 && self.point != EntryPoint::Fwddiff => {
-                            return Err(format!("gradients of {n} seeds at once; ask for one per call").into());
-                        }
                         (Marker::Width, Some(n @ 1..=MOST_DIRECTIONS)) => self.asked.width = n as u32,
                         (Marker::Width, Some(n)) => {
                             return Err(
@@ -389,10 +390,15 @@ impl<'m> Reader<'m> {
             EntryPoint::AugmentSize => {}
             EntryPoint::Reverse => {
                 if self.asked.result_active && holds.floats {
-                    let Some(seed) = self.operands.take().filter(|v| fits(v.ty(), ty)) else {
-                        return Err(format!("the cotangent of its result, {ty:?}, is missing").into());
-                    };
-                    self.asked.seed = Some(Passed::Value(seed, ty));
+                    let width = self.asked.width;
+                    self.asked.seeds = seeds::read(&mut self.operands, ty, width);
+                    if self.asked.seeds.is_none() {
+                        let what = match width {
+                            1 => format!("the cotangent of its result, {ty:?}, is missing"),
+                            n => format!("the cotangents of its result, an array of {n} of {ty:?}, are missing"),
+                        };
+                        return Err(what.into());
+                    }
                 }
                 if self.asked.tape.is_none() {
                     let tape = self.operands.take().filter(|t| t.ty().is_pointer());

@@ -6,6 +6,7 @@
 
 use super::signature::{Asked, Holds};
 use crate::kernel::Mode;
+use crate::kernel::request::of_all;
 use crate::llvm::{Builder, Function, Mod, Type, Value};
 
 /// Bytes that a caller must provide for a tape.
@@ -25,7 +26,7 @@ pub(super) fn augmented<'m>(asked: &Asked<'m>) -> Vec<Type<'m>> {
 fn results<'m>(asked: &Asked<'m>) -> Vec<Type<'m>> {
     let result = asked.function.result();
     let primal = asked.primal_result.then_some(result);
-    let shadow = (!result.is_void() && Holds::of(result).pointers).then_some(result);
+    let shadow = (!result.is_void() && Holds::of(result).pointers).then(|| of_all(result, asked.width));
     primal.into_iter().chain(shadow).collect()
 }
 

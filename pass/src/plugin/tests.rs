@@ -29,6 +29,8 @@ declare double @hidden(double)
 declare double @__enzyme_autodiff(ptr, ...)
 declare double @_Z16__enzyme_fwddiffPvz(ptr, ...)
 declare { double, double } @__enzyme_autodiff_pair(ptr, ...)
+declare ptr @__enzyme_augmentfwd(ptr, ...)
+declare { double, double } @__enzyme_reverse_pair(ptr, ...)
 declare double @__enzyme_batch(ptr, ...)
 ";
 
@@ -123,8 +125,16 @@ fn a_wrong_call_is_an_error_that_names_the_function_and_the_reason() {
     );
     refused(&call("ptr @first, ptr @enzyme_out, ptr %p"), "marked as an output");
     refused(
+        &call("ptr @square, ptr @enzyme_width, i32 65, double %x"),
+        "65 directions at once; 1 to 64",
+    );
+    refused(
         &call("ptr @square, ptr @enzyme_width, i32 4, double %x"),
-        "gradients of 4 seeds at once",
+        "the derivative's result is [4 x double]",
+    );
+    refused(
+        &call("ptr @first, ptr @enzyme_width, i32 2, ptr %p, ptr %d"),
+        "the shadow for parameter 1 of 1 is missing",
     );
     refused(&call("ptr @first, ptr %p, ptr %d"), "the derivative has none");
     refused(
@@ -141,6 +151,51 @@ fn a_result_of_another_shape_is_an_error() {
         ret double %r",
     );
     assert!(errors[0].contains("the derivative's result is double"), "{errors:?}");
+}
+
+#[test]
+fn several_directions_take_as_many_shadows_and_give_arrays_of_outputs() {
+    let (errors, text) = run(
+        "%s = call { double, double } (ptr, ...) @__enzyme_autodiff_pair(ptr @square, ptr @enzyme_width,
+            i32 2, double %x)
+        call double (ptr, ...) @__enzyme_autodiff(ptr @first, ptr @enzyme_width, i32 2, ptr %p, ptr %d, ptr %p)
+        %r = extractvalue { double, double } %s, 1
+        ret double %r",
+    );
+    assert_eq!(errors, [""; 0]);
+    assert!(
+        text.contains("[2 x double] @cotangent.gradient.0.square(double"),
+        "{text}"
+    );
+    assert!(
+        text.contains("void @cotangent.gradient.1.first(ptr %p, ptr %d, ptr %p)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_seeds_of_several_directions_are_an_array_however_c_passes_it() {
+    let reverse = |seeds: &str| {
+        run(&format!(
+            "%v = load <2 x double>, ptr %p
+            %a = load [2 x double], ptr %p
+            %t = call ptr (ptr, ...) @__enzyme_augmentfwd(ptr @square, ptr @enzyme_width, i32 2, double %x)
+            %s = call {{ double, double }} (ptr, ...) @__enzyme_reverse_pair(ptr @square, ptr @enzyme_width, i32 2,
+                double %x, {seeds}, ptr %t)
+            %r = extractvalue {{ double, double }} %s, 1
+            ret double %r"
+        ))
+        .0
+    };
+    let by_value = "ptr byval([2 x double]) %p";
+    for seeds in ["double 1.0, double 2.0", "<2 x double> %v", "[2 x double] %a", by_value] {
+        assert_eq!(reverse(seeds), [""; 0], "{seeds}");
+    }
+    for seeds in ["double 1.0", "ptr byval([3 x double]) %p", "ptr %p"] {
+        let errors = reverse(seeds);
+        let missing = "the cotangents of its result, an array of 2 of double, are missing";
+        assert!(errors.len() == 1 && errors[0].contains(missing), "{seeds}: {errors:?}");
+    }
 }
 
 #[test]

@@ -254,6 +254,11 @@ fn seed<'m>(flows: &mut Flows<'m>, c: &mut Constraints<'_, 'm>, ask: &Ask<'m>) {
         for value in returns.filter_map(|r| r.operands().next()) {
             let n = flows.number(value);
             flows.useful_seeds.push(n);
+            // Where it leads is looked at afterwards, by its shadow.
+            let reached = flows.reached(c, value);
+            flows.shadow_seeds.extend((!reached.is_empty()).then_some(n));
+            flows.useful_seeds.extend(&reached);
+            flows.shadow_seeds.extend(&reached);
         }
     }
 }

@@ -86,8 +86,7 @@ pub(super) fn tangent<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) -> Result<(),
     if op == Opcode::LLVMIntToPtr && i.ty().is_pointer() {
         let bits = s.shadow_or_zero(i.operand(0));
         let word = s.b.cast(Opcode::LLVMIntToPtr, bits, i.ty());
-        let find = s.forward.engine.support("cotangent.shadow");
-        let found = s.b.call(find, &[s.arena, s.primal(i), word]);
+        let found = s.found(i, word);
         let shadow = made(s.module(), s.b, found);
         s.set_shadow(i, shadow);
         return Ok(());

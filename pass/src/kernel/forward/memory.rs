@@ -35,10 +35,7 @@ pub(super) fn load<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) {
             if has_pointers(ty) {
                 let shadow = match ty.is_pointer() && !s.forward.engine.globals().is_empty() {
                     // Global variables are still found.
-                    true => {
-                        let find = s.forward.engine.support("cotangent.shadow");
-                        s.b.call(find, &[s.arena, s.primal(i), ty.zero()])
-                    }
+                    true => s.found(i, ty.zero()),
                     false => inactive_shadow(ty, UNKNOWN),
                 };
                 s.set_shadow(i, shadow);
@@ -56,13 +53,7 @@ pub(super) fn load<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) {
         }
     };
     let loaded = s.b.load_aligned(ty, from, alignment(i));
-    let found = if ty.is_pointer() {
-        // A word of zero: a pointer that this shadow memory does not know.
-        let find = s.forward.engine.support("cotangent.shadow");
-        s.b.call(find, &[s.arena, s.primal(i), loaded])
-    } else {
-        loaded
-    };
+    let found = if ty.is_pointer() { s.found(i, loaded) } else { loaded };
     s.set_shadow(i, found);
 }
 

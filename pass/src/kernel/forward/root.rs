@@ -68,7 +68,7 @@ pub fn emit<'m>(engine: &mut Engine<'m>, request: &DiffRequest<'m>) -> Result<()
         b.memset(arena, byte.zero(), word.int(ARENA), 16);
         arena
     });
-    engine.open_globals(&b, arena);
+    engine.open_globals(&b, arena, request.width);
     let arguments: Vec<_> = primals.into_iter().chain(shadows).chain([arena]).collect();
     let y = match given_arena {
         Some(_) => b.call(tangent, &arguments),

@@ -316,10 +316,17 @@ impl<'m> Sweep<'_, '_, 'm> {
         match self.shadows.get(&(v, self.lane)) {
             Some(shadow) => Some(*shadow),
             None if v.is_constant() && super::has_pointers(v.ty()) => {
-                Some(self.forward.engine.shadow_of_constant(self.function, self.arena, v))
+                let engine = &self.forward.engine;
+                Some(engine.shadow_of_constant(self.function, self.arena, v, self.lane))
             }
             None => super::has_pointers(v.ty()).then(|| inactive_shadow(v.ty(), UNKNOWN)),
         }
+    }
+
+    /// The shadow of a pointer that is loaded or made, from the word that was found for it.
+    pub(super) fn found(&self, i: Value<'m>, word: Value<'m>) -> Value<'m> {
+        let engine = &self.forward.engine;
+        engine.found(self.b, self.arena, self.primal(i), word, self.lane)
     }
 
     pub(super) fn shadow_or_zero(&self, v: Value<'m>) -> Value<'m> {

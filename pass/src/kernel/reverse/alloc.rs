@@ -30,7 +30,9 @@ fn static_size<'m>(i: Value<'m>, plan: &Plan<'m>) -> Option<u64> {
 pub(super) fn reserve<'m>(i: Value<'m>, plan: &mut Plan<'m>) {
     if let Some(size) = static_size(i, plan) {
         let region = plan.shape.region_of_value(i);
-        plan.frames.reserve(region, Slot::Memory(i), size, 16);
+        for direction in 0..plan.signature.width {
+            plan.frames.reserve(region, Slot::Memory(i, direction), size, 16);
+        }
     }
 }
 
@@ -39,7 +41,8 @@ pub(super) fn forward_alloca<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Resul
     let shadow = match static_size(i, a.plan) {
         Some(size) => {
             let region = a.plan.shape.region_of_value(i);
-            let memory = a.field(region, Slot::Memory(i)).unwrap_or_else(|| i.ty().poison());
+            let memory = a.field(region, Slot::Memory(i, a.direction));
+            let memory = memory.unwrap_or_else(|| i.ty().poison());
             a.b.memset(memory, context.int(8).zero(), context.int(64).int(size), 16);
             memory
         }

@@ -2,6 +2,9 @@
 //!
 //!     aug_f(args.., shadows.., frame, arena) -> R, or {R, shadow of R}
 //!
+//! Of several directions at once (a *width*) each argument has as many shadows, one after the other, and so has the
+//! result. The primal runs once; what is done to shadows is done for every direction.
+//!
 //! At the head of a loop every iteration gets a frame from the arena, linked to the one before:
 //!
 //!     head: frame = alloc; frame.previous = parent.last; parent.last = frame
@@ -27,8 +30,11 @@ pub struct Augment<'a, 'm> {
     pub function: Function<'m>,
     /// The arena.
     pub arena: Value<'m>,
+    /// The direction that is dealt with.
+    pub direction: u32,
     copies: HashMap<Value<'m>, Value<'m>>,
-    shadows: HashMap<Value<'m>, Value<'m>>,
+    /// By value and direction.
+    shadows: HashMap<(Value<'m>, u32), Value<'m>>,
     frames: Vec<Option<Value<'m>>>,
     /// Iterations of counted loops.
     trips: HashMap<usize, Value<'m>>,
@@ -91,6 +97,7 @@ impl<'a, 'm> Augment<'a, 'm> {
             engine,
             function,
             arena: params[params.len() - 1],
+            direction: 0,
             copies,
             shadows: HashMap::new(),
             frames: vec![None; plan.shape.regions.len()],
@@ -124,13 +131,15 @@ impl<'a, 'm> Augment<'a, 'm> {
         let mut next = arguments.len();
         let b = self.b;
         for (v, argument) in arguments.iter().zip(&self.plan.signature.arguments) {
-            let shadow = if argument.shadow {
-                next += 1;
-                params[next - 1]
-            } else {
-                inactive_shadow(v.ty(), super::leaves::CONSTANT)
-            };
-            self.shadows.insert(*v, shadow);
+            self.each_direction(|a| {
+                let shadow = if argument.shadow {
+                    next += 1;
+                    params[next - 1]
+                } else {
+                    inactive_shadow(v.ty(), super::leaves::CONSTANT)
+                };
+                a.set_shadow(*v, shadow);
+            });
         }
         if let Some(first) = self.function.entry().and_then(rest) {
             b.before(first);
@@ -139,6 +148,17 @@ impl<'a, 'm> Augment<'a, 'm> {
             }
         }
         Ok(())
+    }
+
+    /// The same for each direction.
+    pub fn each_direction<T>(&mut self, mut emit: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        let all = (0..self.plan.signature.width).map(|direction| {
+            self.direction = direction;
+            emit(self)
+        });
+        let all = all.collect();
+        self.direction = 0;
+        all
     }
 
     /// Emits what belongs to a block.
@@ -280,23 +300,22 @@ impl<'a, 'm> Augment<'a, 'm> {
 
     /// Stores a value, or its shadow, if the reverse wants it. The builder stands after its definition.
     fn keep(&mut self, v: Value<'m>) {
-        let region = self.plan.shape.region_of_value(v);
-        for (need, slot) in [
-            (Need::Primal(v), Slot::Primal(v)),
-            (Need::Shadow(v), Slot::Shadow(v)),
-            (Need::Offset(v), Slot::Offset(v)),
-        ] {
+        for need in [Need::Primal(v), Need::Shadow(v), Need::Offset(v)] {
             if !self.plan.is_stored(need) {
                 continue;
             }
-            let kept = match need {
-                Need::Primal(_) => Some(self.primal(v)),
-                Need::Shadow(_) => self.shadows.get(&v).copied(),
-                Need::Offset(_) => self.plan.object_of(v).map(|o| self.distance(v, o)),
-            };
-            if let (Some(kept), Some(field)) = (kept, self.field(region, slot)) {
-                let alignment = self.engine.module().alignment(kept.ty()).min(16);
-                self.engine.frames().own(self.b.store_aligned(kept, field, alignment));
+            for direction in 0..self.plan.fields(need) {
+                let kept = match need {
+                    Need::Primal(_) => Some(self.primal(v)),
+                    Need::Shadow(_) => self.shadows.get(&(v, direction)).copied(),
+                    Need::Offset(_) => self.plan.object_of(v).map(|o| self.distance(v, o)),
+                };
+                let field = self.plan.field(need, direction);
+                let field = field.and_then(|(region, slot)| self.field(region, slot));
+                if let (Some(kept), Some(field)) = (kept, field) {
+                    let alignment = self.engine.module().alignment(kept.ty()).min(16);
+                    self.engine.frames().own(self.b.store_aligned(kept, field, alignment));
+                }
             }
         }
     }
@@ -313,11 +332,12 @@ impl<'a, 'm> Augment<'a, 'm> {
             return Ok(());
         }
         let value = ret.operand(0);
-        let shadow = self.shadow(value)?;
-        let both = self.function.result().poison();
-        let both = self.b.insert_value(both, self.primal(value), 0);
-        let both = self.b.insert_value(both, shadow, 1);
-        self.b.ret(Some(both));
+        let shadows = self.all_shadows(value)?;
+        let all = self.function.result().poison();
+        let all = self.b.insert_value(all, self.primal(value), 0);
+        let shadows = shadows.into_iter().zip(1..);
+        let all = shadows.fold(all, |all, (shadow, k)| self.b.insert_value(all, shadow, k));
+        self.b.ret(Some(all));
         self.primal(ret).erase();
         Ok(())
     }
@@ -326,23 +346,30 @@ impl<'a, 'm> Augment<'a, 'm> {
     fn close_phis(&mut self) -> Result<(), Refusal> {
         for block in &self.plan.shape.blocks {
             for i in block.instructions().take_while(|i| i.is(Opcode::LLVMPHI)) {
-                let Some(phi) = self.shadows.get(&i).copied() else {
-                    continue;
-                };
-                for (from, value) in i.incoming() {
-                    let Some(copy) = self.copies.get(&from.as_value()).and_then(|v| v.as_block()) else {
-                        continue;
-                    };
-                    let side = match self.shadows.contains_key(&value) || value.is_constant() {
-                        // Nobody asks whether it is active, and LLVM sees that it is no object.
-                        true if value.is_null() && self.plan.known_target(i) == Target::Active => value,
-                        true => self.shadow(value)?,
-                        // A side from a block without a reverse.
-                        false => inactive_shadow(value.ty(), UNKNOWN),
-                    };
-                    phi.add_incoming(&[(copy, side)]);
-                }
+                self.each_direction(|a| a.close_phi(i))
+                    .into_iter()
+                    .collect::<Result<(), _>>()?;
             }
+        }
+        Ok(())
+    }
+
+    fn close_phi(&mut self, i: Value<'m>) -> Result<(), Refusal> {
+        let Some(phi) = self.shadows.get(&(i, self.direction)).copied() else {
+            return Ok(());
+        };
+        for (from, value) in i.incoming() {
+            let Some(copy) = self.copies.get(&from.as_value()).and_then(|v| v.as_block()) else {
+                continue;
+            };
+            let side = match self.shadows.contains_key(&(value, self.direction)) || value.is_constant() {
+                // Nobody asks whether it is active, and LLVM sees that it is no object.
+                true if value.is_null() && self.plan.known_target(i) == Target::Active => value,
+                true => self.shadow(value)?,
+                // A side from a block without a reverse.
+                false => inactive_shadow(value.ty(), UNKNOWN),
+            };
+            phi.add_incoming(&[(copy, side)]);
         }
         Ok(())
     }
@@ -357,16 +384,26 @@ impl<'a, 'm> Augment<'a, 'm> {
         self.copies.insert(v, by);
     }
 
-    /// The shadow of a value.
+    /// The shadows of a value, in every direction.
+    ///
+    /// # Errors
+    /// As of one.
+    pub fn all_shadows(&mut self, v: Value<'m>) -> Result<Vec<Value<'m>>, Refusal> {
+        self.each_direction(|a| a.shadow(v)).into_iter().collect()
+    }
+
+    /// The shadow of a value, in the direction that is dealt with.
     ///
     /// # Errors
     /// If it has none, which is a mistake of the plan.
     pub fn shadow(&self, v: Value<'m>) -> Result<Value<'m>, Refusal> {
-        if let Some(shadow) = self.shadows.get(&v) {
+        if let Some(shadow) = self.shadows.get(&(v, self.direction)) {
             return Ok(*shadow);
         }
         if v.is_constant() {
-            return Ok(self.engine.shadow_of_constant(self.function, self.arena, v));
+            return Ok(self
+                .engine
+                .shadow_of_constant(self.function, self.arena, v, self.direction));
         }
         if !self.plan.needs_shadow(v) {
             return Ok(inactive_shadow(v.ty(), UNKNOWN));
@@ -385,9 +422,9 @@ impl<'a, 'm> Augment<'a, 'm> {
         ))
     }
 
-    /// Says what the shadow of a value is.
+    /// Says what the shadow of a value is, in the direction that is dealt with.
     pub fn set_shadow(&mut self, v: Value<'m>, shadow: Value<'m>) {
-        self.shadows.insert(v, shadow);
+        self.shadows.insert((v, self.direction), shadow);
     }
 
     /// A shadow word as loaded: zero stands for a pointer that the shadow memory knows nothing of.
@@ -395,8 +432,8 @@ impl<'a, 'm> Augment<'a, 'm> {
         if !loaded.ty().is_pointer() {
             return loaded;
         }
-        let find = self.engine.support("cotangent.shadow");
-        self.b.call(find, &[self.arena, self.primal(i), loaded])
+        self.engine
+            .found(self.b, self.arena, self.primal(i), loaded, self.direction)
     }
 
     /// The shadow of a pointer that was loaded from where there is no shadow: global variables are still found.

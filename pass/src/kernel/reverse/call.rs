@@ -3,7 +3,7 @@
 //!     forward   y = f(x..)      {y, y'} = aug_f(x.., x'.., frame of the call, arena)
 //!     reverse   x̄.. += rev_f(ȳ, frame of the call, arena); ȳ = 0
 //!
-//! The frame of the call is part of the frame around it. Where its size is not known (recursion, a pointer to a function)
+//! All directions at once. The frame of the call is part of the frame around it. Where its size is not known (recursion, a pointer to a function)
 //! it comes from the arena, and the frame around it holds its address. So does a large one: of many calls few may run, and
 //! what is part of what is part of another would grow as the product of their numbers.
 
@@ -80,6 +80,7 @@ pub(super) fn classify<'m>(
                 result,
                 frozen,
                 whole: plan.signature.whole,
+                width: plan.signature.width,
             })?)
         }
         Callee::Pointer => {
@@ -96,12 +97,13 @@ pub(super) fn classify<'m>(
             if !result.any() && arguments.iter().all(|a| !a.shadow && !a.cotangent) {
                 return Ok(Construct::Passive);
             }
-            Construct::Indirect(engine.dispatcher(
-                i.called_type(),
+            let call = Signature {
                 arguments,
                 result,
-                (frozen, plan.signature.whole),
-            )?)
+                frozen,
+                ..plan.signature.clone()
+            };
+            Construct::Indirect(engine.dispatcher(i.called_type(), &call)?)
         }
     };
     Ok(construct)
@@ -191,7 +193,7 @@ pub(super) fn forward<'m>(construct: Construct<'m>, i: Value<'m>, a: &mut Augmen
     let mut arguments: Vec<_> = i.arguments().into_iter().map(|x| a.primal(x)).collect();
     for (x, argument) in i.arguments().into_iter().zip(&called.signature.arguments) {
         if argument.shadow {
-            arguments.push(a.shadow(x)?);
+            arguments.extend(a.all_shadows(x)?);
         }
     }
     let (ty, pointer) = match construct {
@@ -239,8 +241,11 @@ pub(super) fn forward<'m>(construct: Construct<'m>, i: Value<'m>, a: &mut Augmen
     // An invoke still has the old one behind it.
     a.after(i);
     let primal = if called.signature.result.pointers {
-        let (primal, shadow) = (a.b.extract(new, 0), a.b.extract(new, 1));
-        a.set_shadow(i, shadow);
+        let primal = a.b.extract(new, 0);
+        a.each_direction(|a| {
+            let shadow = a.b.extract(new, 1 + a.direction);
+            a.set_shadow(i, shadow);
+        });
         primal
     } else {
         new
@@ -259,7 +264,7 @@ pub(super) fn reverse<'m>(construct: Construct<'m>, i: Value<'m>, s: &mut Sweep<
     };
     let mut arguments = vec![];
     if called.signature.result.floats {
-        arguments.push(s.take(i));
+        arguments.extend(s.each_direction(|s| s.take(i)));
     }
     let region = s.plan.shape.region_of_value(i);
     let arena = s.arena;
@@ -287,10 +292,14 @@ pub(super) fn reverse<'m>(construct: Construct<'m>, i: Value<'m>, s: &mut Sweep<
         .zip(&called.signature.arguments)
         .filter(|(_, a)| a.cotangent);
     let with: Vec<_> = with.map(|(x, _)| x).collect();
-    let one = with.len() == 1;
-    for (k, x) in with.into_iter().enumerate() {
-        let part = if one { back } else { s.b.extract(back, k as u32) };
-        s.accumulate(x, part);
+    let width = s.plan.signature.width;
+    let one = with.len() as u32 * width == 1;
+    for (k, x) in (0..).zip(with) {
+        s.each_direction(|s| {
+            let at = k * width + s.direction;
+            let part = if one { back } else { s.b.extract(back, at) };
+            s.accumulate(x, part);
+        });
     }
     Ok(())
 }

@@ -27,6 +27,8 @@ pub struct Signature<'m> {
     pub frozen: bool,
     /// Is the reverse done before code of the caller runs again? Then what the primal does not write to is as it was.
     pub whole: bool,
+    /// Directions at once: as many shadows and cotangents has every value.
+    pub width: u32,
 }
 
 /// An argument of a derivative.
@@ -192,11 +194,22 @@ impl<'m> Construct<'m> {
         }
     }
 
-    /// Emits the instruction's part of the forward sweep.
+    /// Emits the instruction's part of the forward sweep: what runs once, or what each direction takes.
     ///
     /// # Errors
     /// If it cannot be emitted.
     pub fn forward(self, i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<(), Refusal> {
+        match self {
+            Self::Call(_) | Self::Indirect(_) => call::forward(self, i, a),
+            Self::Rule(rule) => custom::forward(rule, i, a),
+            _ => {
+                let each = a.each_direction(|a| self.forward_in_direction(i, a));
+                each.into_iter().collect()
+            }
+        }
+    }
+
+    fn forward_in_direction(self, i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<(), Refusal> {
         match self {
             Self::Passive => {
                 // What comes from elsewhere may be bits that others take for pointers: these lead nowhere.
@@ -205,7 +218,7 @@ impl<'m> Construct<'m> {
                 }
                 Ok(())
             }
-            Self::Arithmetic(_) | Self::Return => Ok(()),
+            Self::Arithmetic(_) | Self::Return | Self::Call(_) | Self::Indirect(_) | Self::Rule(_) => Ok(()),
             Self::Move | Self::Word => moves::forward(i, a),
             Self::Load => memory::forward_load(i, a),
             Self::Store => memory::forward_store(i, a),
@@ -213,18 +226,27 @@ impl<'m> Construct<'m> {
             Self::Fill => copy::forward_fill(i, a),
             Self::Alloca => alloc::forward_alloca(i, a),
             Self::Allocate(..) | Self::Reallocate(..) => alloc::forward_call(self, i, a),
-            Self::Call(_) | Self::Indirect(_) => call::forward(self, i, a),
-            Self::Rule(rule) => custom::forward(rule, i, a),
         }
     }
 
-    /// Emits the instruction's part of the reverse sweep.
+    /// Emits the instruction's part of the reverse sweep: what runs once, or what each direction takes.
     ///
     /// # Errors
     /// If it cannot be emitted.
     pub fn reverse(self, i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(), Refusal> {
         match self {
-            Self::Passive => Ok(()),
+            Self::Call(_) | Self::Indirect(_) => call::reverse(self, i, s),
+            Self::Rule(rule) => custom::reverse(rule, i, s),
+            _ => {
+                let each = s.each_direction(|s| self.reverse_in_direction(i, s));
+                each.into_iter().collect()
+            }
+        }
+    }
+
+    fn reverse_in_direction(self, i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(), Refusal> {
+        match self {
+            Self::Passive | Self::Call(_) | Self::Indirect(_) | Self::Rule(_) => Ok(()),
             Self::Alloca | Self::Allocate(..) => alloc::reverse(i, s),
             Self::Arithmetic(rule) => arithmetic::reverse(i, rule, s),
             Self::Move => moves::reverse(i, s),
@@ -234,8 +256,6 @@ impl<'m> Construct<'m> {
             Self::Copy => copy::reverse_copy(i, s),
             Self::Fill => copy::reverse_fill(i, s),
             Self::Reallocate(..) => alloc::reverse_reallocate(self, i, s),
-            Self::Call(_) | Self::Indirect(_) => call::reverse(self, i, s),
-            Self::Rule(rule) => custom::reverse(rule, i, s),
             Self::Return => s.start_from(i),
         }
     }

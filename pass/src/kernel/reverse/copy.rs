@@ -90,7 +90,10 @@ fn moves_floats<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
 
 pub(super) fn reserve<'m>(i: Value<'m>, plan: &mut Plan<'m>) {
     if needs_mask(&holds(i, plan)) {
-        plan.frames.reserve(plan.shape.region_of_value(i), Slot::Mask(i), 8, 8);
+        let region = plan.shape.region_of_value(i);
+        for direction in 0..plan.signature.width {
+            plan.frames.reserve(region, Slot::Mask(i, direction), 8, 8);
+        }
     }
 }
 
@@ -218,7 +221,7 @@ pub(super) fn forward_copy<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<
                     &[a.arena, s_to, s_from, bytes],
                 ),
             };
-            if let Some(field) = a.field(a.plan.shape.region_of_value(i), Slot::Mask(i)) {
+            if let Some(field) = a.field(a.plan.shape.region_of_value(i), Slot::Mask(i, a.direction)) {
                 b.store(mask, field);
             }
         }
@@ -258,7 +261,7 @@ pub(super) fn reverse_copy<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<()
     let (s_to, s_from) = (s.shadow(to)?, s.shadow(from)?);
     let bytes = s.primal(i.operand(2))?;
     let bytes = s.b.cast_int(bytes, word);
-    let mask = match s.field(s.plan.shape.region_of_value(i), Slot::Mask(i)) {
+    let mask = match s.field(s.plan.shape.region_of_value(i), Slot::Mask(i, s.direction)) {
         Some(field) => s.b.load(s_to.ty(), field),
         None => s_to,
     };

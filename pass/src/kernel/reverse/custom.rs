@@ -8,11 +8,12 @@
 //! A C program registers two functions:
 //!
 //!     forward   y = f(x..)                      {tape, y} = forward(x.., each pointer followed by its shadow)
-//!     reverse   x̄.. += reverse(x.., ȳ, tape); ȳ = 0
+//!     reverse   x̄.. += reverse(x.., ȳ, tape); ȳ = 0         once for each direction, of rules of numbers alone
 
 use super::augment::Augment;
 use super::construct::Construct;
 use super::frame::Slot;
+use super::leaves::carries;
 use super::plan::{Need, Plan};
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
@@ -59,10 +60,23 @@ pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<Option<C
     } else {
         return Ok(None);
     };
+    if plan.signature.width > 1 && !serves_all(rule, i) {
+        let what = format!("`{name}`, whose rule is for one direction, in several at once");
+        return Err(Refusal::at(i, what, "ask for one direction per call"));
+    }
     for x in i.arguments().into_iter().filter(|x| x.ty().is_pointer()) {
         plan.target(x);
     }
     Ok(Some(Construct::Rule(rule)))
+}
+
+/// Does the rule serve several directions? Its forward half runs once, so it must not know shadows; its reverse half runs
+/// for each, so what is kept must outlast it.
+fn serves_all<'m>(rule: Rule<'m>, i: Value<'m>) -> bool {
+    let no_shadows = i.arguments().into_iter().all(|x| !carries(x.ty()).pointers);
+    let floats = |t: Type<'m>| t.scalar().is_float();
+    no_shadows
+        && kept(rule, i).is_none_or(|tape| floats(tape) || tape.is_struct() && tape.parts().into_iter().all(floats))
 }
 
 fn of_runtime<'m>(i: Value<'m>, plan: &Plan<'m>) -> Result<Rule<'m>, Refusal> {
@@ -248,15 +262,26 @@ pub(super) fn reverse<'m>(rule: Rule<'m>, i: Value<'m>, s: &mut Sweep<'_, 'm>) -
         (Some(ty), Some(field)) => Some(s.b.load_aligned(ty, field, s.engine.module().alignment(ty).min(16))),
         _ => None,
     };
-    let function = match rule {
+    match rule {
         Rule::Runtime { reverse, .. } => {
             let pointer = s.arena.ty();
             let ty = pointer.context().function(pointer.context().void(), &[pointer]);
             s.b.call_value(ty, reverse, &tape.into_iter().collect::<Vec<_>>());
-            return Ok(());
+            Ok(())
         }
-        Rule::Registered { reverse, .. } => reverse,
-    };
+        Rule::Registered { reverse, .. } => {
+            let each = s.each_direction(|s| reverse_registered(reverse, i, tape, s));
+            each.into_iter().collect()
+        }
+    }
+}
+
+fn reverse_registered<'m>(
+    function: Function<'m>,
+    i: Value<'m>,
+    tape: Option<Value<'m>>,
+    s: &mut Sweep<'_, 'm>,
+) -> Result<(), Refusal> {
     let mut arguments = vec![];
     for x in i.arguments() {
         arguments.push(s.primal(x)?);

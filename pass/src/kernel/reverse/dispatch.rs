@@ -4,8 +4,7 @@
 //!           stop with a message
 //!     rev   if pointer == f: return rev_f(cotangent.., frame, arena)                                  for every f
 
-use super::construct::{Argument, Signature};
-use super::leaves::Carries;
+use super::construct::Signature;
 use crate::kernel::Refusal;
 use crate::kernel::engine::{Engine, types};
 use crate::kernel::lost::refusal;
@@ -24,22 +23,13 @@ pub struct Dispatch<'m> {
 }
 
 impl<'m> Dispatch<'m> {
-    /// Declares a dispatcher; the flags are those of its signature.
-    pub fn declare(
-        module: Mod<'m>,
-        ty: Type<'m>,
-        arguments: Vec<Argument>,
-        result: Carries,
-        (frozen, whole): (bool, bool),
-    ) -> Self {
+    /// Declares a dispatcher for such calls.
+    pub fn declare(module: Mod<'m>, ty: Type<'m>, call: &Signature<'m>) -> Self {
         let context = module.context();
         let any = module.add_function("cotangent.any", ty);
         let signature = Signature {
             function: any,
-            arguments,
-            result,
-            frozen,
-            whole,
+            ..call.clone()
         };
         let (forward, back) = types(&signature, module);
         let with_pointer = |ty: Type<'m>| {
@@ -60,9 +50,13 @@ impl<'m> Dispatch<'m> {
     }
 
     /// Is it the dispatcher for such calls?
-    pub fn serves(&self, ty: Type<'m>, arguments: &[Argument], result: Carries, is: (bool, bool)) -> bool {
-        let own = &self.signature;
-        self.ty == ty && own.arguments == arguments && own.result == result && (own.frozen, own.whole) == is
+    pub fn serves(&self, ty: Type<'m>, call: &Signature<'m>) -> bool {
+        let function = self.signature.function;
+        let same = Signature {
+            function,
+            ..call.clone()
+        };
+        self.ty == ty && self.signature == same
     }
 
     /// Emits both ways, with functions and their derivatives.

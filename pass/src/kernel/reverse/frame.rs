@@ -8,16 +8,16 @@ use std::collections::HashMap;
 pub enum Slot<'m> {
     /// A value of the primal.
     Primal(Value<'m>),
-    /// The shadow of a value.
-    Shadow(Value<'m>),
+    /// The shadow of a value, in a direction.
+    Shadow(Value<'m>, u32),
     /// How far a pointer is from its object.
     Offset(Value<'m>),
-    /// The shadow memory of an `alloca`.
-    Memory(Value<'m>),
+    /// The shadow memory of an `alloca`, in a direction.
+    Memory(Value<'m>, u32),
     /// Frame of a call, or the address of it.
     Callee(Value<'m>),
-    /// Which words a copy found to be pointers.
-    Mask(Value<'m>),
+    /// Which words a copy found to be pointers, in a direction: of one, other words may have no shadow.
+    Mask(Value<'m>, u32),
     /// Which predecessor a block was entered from.
     Predecessor(Block<'m>),
     /// Which return was taken.

@@ -28,7 +28,7 @@ use std::rc::Rc;
 pub enum Need<'m> {
     /// A value of the primal.
     Primal(Value<'m>),
-    /// The shadow of a value.
+    /// The shadow of a value, in every direction.
     Shadow(Value<'m>),
     /// How far a pointer, and its shadow, is from the object that it leads into: see [`Plan::object_of`].
     Offset(Value<'m>),
@@ -52,6 +52,15 @@ pub enum Place {
     Memory,
     /// Computed again from the operands.
     Recompute,
+}
+
+/// The slot of something stored.
+fn slot<'m>(need: Need<'m>, direction: u32) -> Slot<'m> {
+    match need {
+        Need::Primal(v) => Slot::Primal(v),
+        Need::Shadow(v) => Slot::Shadow(v, direction),
+        Need::Offset(v) => Slot::Offset(v),
+    }
 }
 
 /// Is it known where a shadow points?
@@ -234,15 +243,14 @@ impl<'m> Plan<'m> {
             .into_iter()
             .chain(blocks.iter().flat_map(|b| b.instructions()))
         {
-            for (need, slot) in [
-                (Need::Primal(v), Slot::Primal(v)),
-                (Need::Shadow(v), Slot::Shadow(v)),
-                (Need::Offset(v), Slot::Offset(v)),
-            ] {
-                if self.is_stored(need) {
-                    let (size, alignment) = self.size_of_field(need);
-                    self.frames
-                        .reserve(self.shape.region_of_value(v), slot, size, alignment);
+            let region = self.shape.region_of_value(v);
+            for need in [Need::Primal(v), Need::Shadow(v), Need::Offset(v)] {
+                if !self.is_stored(need) {
+                    continue;
+                }
+                let (size, alignment) = self.size_of_field(need);
+                for direction in 0..self.fields(need) {
+                    self.frames.reserve(region, slot(need, direction), size, alignment);
                 }
             }
         }
@@ -382,15 +390,21 @@ impl<'m> Plan<'m> {
         self.places.get(&need).copied()
     }
 
-    /// The field of something stored: region and slot.
-    pub fn field(&self, need: Need<'m>) -> Option<(usize, Slot<'m>)> {
+    /// The field of something stored, in a direction: region and slot.
+    pub fn field(&self, need: Need<'m>, direction: u32) -> Option<(usize, Slot<'m>)> {
         let slot = match (self.place(need)?, need) {
-            (Place::Memory, _) => Slot::Memory(need.value()),
-            (_, Need::Primal(v)) => Slot::Primal(v),
-            (_, Need::Shadow(v)) => Slot::Shadow(v),
-            (_, Need::Offset(v)) => Slot::Offset(v),
+            (Place::Memory, _) => Slot::Memory(need.value(), direction),
+            _ => slot(need, direction),
         };
         Some((self.shape.region_of_value(need.value()), slot))
+    }
+
+    /// How many fields something takes that is stored: a shadow one for each direction.
+    pub fn fields(&self, need: Need<'m>) -> u32 {
+        match need {
+            Need::Shadow(_) => self.signature.width,
+            Need::Primal(_) | Need::Offset(_) => 1,
+        }
     }
 
     /// Values that the forward sweep stores.

@@ -94,6 +94,7 @@ impl<'m> Plan<'m> {
     pub(super) fn cost_of_field(&self, need: Need<'m>) -> u64 {
         let v = need.value();
         let (bytes, _) = self.size_of_field(need);
+        let bytes = bytes * u64::from(self.fields(need));
         let unseen = v.is(Opcode::LLVMPHI) && !matches!(need, Need::Offset(_)) && v.ty().is_pointer();
         // A pointer is dearer than a number if nobody sees any more where it came from.
         let dear = u64::from(unseen && self.object_of(v).is_some());
@@ -105,7 +106,7 @@ impl<'m> Plan<'m> {
         PARTS * bytes * self.weight(region)
     }
 
-    /// Bytes and alignment of a field.
+    /// Bytes and alignment of a field, of a shadow in one direction.
     pub(super) fn size_of_field(&self, need: Need<'m>) -> (u64, u64) {
         let ty = need.value().ty();
         match need {
@@ -131,7 +132,7 @@ impl<'m> Plan<'m> {
 
     /// Is it shadow memory in a frame, of which the address is known?
     pub(super) fn is_memory(&self, need: Need<'m>) -> bool {
-        matches!(need, Need::Shadow(v) if self.frames.has(self.shape.region_of_value(v), Slot::Memory(v)))
+        matches!(need, Need::Shadow(v) if self.frames.has(self.shape.region_of_value(v), Slot::Memory(v, 0)))
     }
 }
 

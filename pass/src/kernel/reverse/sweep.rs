@@ -2,6 +2,9 @@
 //!
 //!     rev_f(cotangent of R, frame, arena) -> cotangents of the arguments
 //!
+//! Of several directions at once every value has as many cotangents. What is read of the forward sweep, and the way, is had
+//! again once for all of them.
+//!
 //! Every value with a cotangent has a place for it (LLVM makes registers of them), zero until a use adds to it (from where
 //! on, `spine.rs` tells). The
 //! reverse of a block runs its instructions backwards; each takes the cotangent of its result, leaves zero, and adds to
@@ -27,7 +30,7 @@ use super::spine::Spine;
 use crate::kernel::Refusal;
 use crate::kernel::engine::{Derivative, Engine};
 use crate::llvm::{Block, Builder, Function, IntPredicate, Opcode, Type, Value};
-use cotangents::Part;
+use cotangents::Summed;
 use std::collections::HashMap;
 
 /// The reverse sweep being emitted.
@@ -40,22 +43,25 @@ pub struct Sweep<'a, 'm> {
     pub engine: &'a Engine<'m>,
     /// The arena.
     pub arena: Value<'m>,
+    /// The direction that is dealt with.
+    pub direction: u32,
     function: Function<'m>,
     /// Emits places, in the entry block.
     places: Builder<'m>,
-    seed: Option<Value<'m>>,
+    /// One for each direction, or none.
+    seeds: Vec<Value<'m>>,
     starts: HashMap<Block<'m>, Block<'m>>,
-    cotangents: HashMap<(Value<'m>, Part), Value<'m>>,
+    cotangents: HashMap<Summed<'m>, Value<'m>>,
     spine: Spine<'m>,
     /// Cotangents of values that are used in the block that is reversed alone.
-    sums: HashMap<(Value<'m>, Part), Value<'m>>,
+    sums: HashMap<Summed<'m>, Value<'m>>,
     local: HashMap<Value<'m>, bool>,
     frames: Vec<Value<'m>>,
     /// Number of the iteration, of counted loops.
     counters: Vec<Option<Value<'m>>>,
     region: usize,
-    /// What was computed in this block.
-    known: HashMap<Need<'m>, Value<'m>>,
+    /// What was computed in this block; of shadows, in a direction.
+    known: HashMap<(Need<'m>, u32), Value<'m>>,
     frames_here: HashMap<usize, Value<'m>>,
 }
 
@@ -87,9 +93,10 @@ impl<'a, 'm> Sweep<'a, 'm> {
             b: &b,
             engine,
             arena,
+            direction: 0,
             function,
             places,
-            seed: (params.len() > 2).then(|| params[0]),
+            seeds: params[..params.len() - 2].to_vec(),
             starts: HashMap::new(),
             cotangents: HashMap::new(),
             spine: Spine::new(&plan.shape),
@@ -117,6 +124,17 @@ impl<'a, 'm> Sweep<'a, 'm> {
         }
         s.begin();
         Ok(())
+    }
+
+    /// The same for each direction.
+    pub fn each_direction<T>(&mut self, mut emit: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        let all = (0..self.plan.signature.width).map(|direction| {
+            self.direction = direction;
+            emit(self)
+        });
+        let all = all.collect();
+        self.direction = 0;
+        all
     }
 
     /// From the entry to the return that was taken.
@@ -173,7 +191,7 @@ impl<'a, 'm> Sweep<'a, 'm> {
         let phis: Vec<_> = phis
             .into_iter()
             .filter(|i| self.plan.active(*i))
-            .map(|i| (i, self.take(i)))
+            .map(|i| (i, self.each_direction(|s| s.take(i))))
             .collect();
         let predecessors = self.plan.shape.predecessors(block).to_vec();
         if predecessors.is_empty() {
@@ -215,9 +233,9 @@ impl<'a, 'm> Sweep<'a, 'm> {
             self.b.at_end(edge);
             self.forget();
             self.cross(block, p);
-            for (phi, cotangent) in &phis {
+            for (phi, cotangents) in &phis {
                 if let Some((_, side)) = phi.incoming().into_iter().find(|(b, _)| *b == p) {
-                    self.accumulate(side, *cotangent);
+                    self.each_direction(|s| s.accumulate(side, cotangents[s.direction as usize]));
                 }
             }
             self.b.br(self.starts[&p]);
@@ -377,27 +395,35 @@ impl<'a, 'm> Sweep<'a, 'm> {
         }
     }
 
-    /// The shadow of a value.
+    /// The shadow of a value, in the direction that is dealt with.
     ///
     /// # Errors
     /// If the plan did not foresee it.
     pub fn shadow(&mut self, v: Value<'m>) -> Result<Value<'m>, Refusal> {
         if v.is_constant() {
-            Ok(self.engine.globals().shadow(&self.places, self.arena, v))
+            let globals = self.engine.globals();
+            Ok(globals.shadow(&self.places, self.arena, v, self.direction))
         } else {
             self.get(Need::Shadow(v))
         }
     }
 
     fn get(&mut self, need: Need<'m>) -> Result<Value<'m>, Refusal> {
-        if let Some(known) = self.known.get(&need) {
+        let key = match need {
+            Need::Shadow(_) => (need, self.direction),
+            Need::Primal(_) | Need::Offset(_) => (need, 0),
+        };
+        if let Some(known) = self.known.get(&key) {
             return Ok(*known);
         }
         let v = need.value();
         let value = match self.plan.place(need) {
             Some(Place::Recompute) => self.recompute(need)?,
             Some(place) => {
-                let (region, slot) = self.plan.field(need).ok_or_else(|| self.unforeseen(v))?;
+                let (region, slot) = self
+                    .plan
+                    .field(need, self.direction)
+                    .ok_or_else(|| self.unforeseen(v))?;
                 let at = self.field(region, slot).ok_or_else(|| self.unforeseen(v))?;
                 let ty = match need {
                     Need::Offset(_) => self.engine.module().context().int(64),
@@ -413,7 +439,7 @@ impl<'a, 'm> Sweep<'a, 'm> {
             }
             None => return Err(self.unforeseen(v)),
         };
-        self.known.insert(need, value);
+        self.known.insert(key, value);
         Ok(value)
     }
 
@@ -478,8 +504,8 @@ impl<'a, 'm> Sweep<'a, 'm> {
     /// # Errors
     /// None; as for other instructions.
     pub fn start_from(&mut self, ret: Value<'m>) -> Result<(), Refusal> {
-        if let (Some(seed), Some(value)) = (self.seed, ret.operands().next()) {
-            self.accumulate(value, seed);
+        if let (Some(seed), Some(value)) = (self.seeds.get(self.direction as usize), ret.operands().next()) {
+            self.accumulate(value, *seed);
         }
         Ok(())
     }
@@ -493,7 +519,10 @@ impl<'a, 'm> Sweep<'a, 'm> {
             .into_iter()
             .zip(&self.plan.signature.arguments);
         let wanted: Vec<_> = arguments.filter(|(_, a)| a.cotangent).map(|(v, _)| v).collect();
-        let cotangents: Vec<_> = wanted.into_iter().map(|v| self.take(v)).collect();
+        let mut cotangents = vec![];
+        for v in wanted {
+            cotangents.extend(self.each_direction(|s| s.take(v)));
+        }
         let result = self.function.result();
         match cotangents.as_slice() {
             [] => drop(self.b.ret(None)),

@@ -281,6 +281,25 @@ find:
   ret ptr %shadow
 }
 
+; The same in another direction than the first, of which the shadows of global variables lie at a distance. Who asks for
+; several directions has no table.
+define ptr @cotangent.shadow.in(ptr %arena, ptr %primal, ptr %word, i64 %distance) #4 {
+entry:
+  %known = icmp ne ptr %word, null
+  br i1 %known, label %found, label %find
+
+found:
+  ret ptr %word
+
+find:
+  %first = call ptr @cotangent.elsewhere(ptr %arena, ptr %primal)
+  %bits = ptrtoint ptr %first to i64
+  %active = icmp ult i64 %bits, 4611686018427387904
+  %by = select i1 %active, i64 %distance, i64 0
+  %shadow = getelementptr i8, ptr %first, i64 %by
+  ret ptr %shadow
+}
+
 ; The shadow of an address that no shadow word tells: of what the caller's table lists, or of a global variable.
 define ptr @cotangent.elsewhere(ptr %arena, ptr %primal) #8 {
 entry:

@@ -105,6 +105,11 @@ const RUNTIME: &str = r#"
     }"#;
 
 fn derive(text: &str, mode: Mode, arguments: [Activity; 2]) -> Result<bool, Vec<Refusal>> {
+    derive_in(1, text, mode, arguments)
+}
+
+/// The same in so many directions.
+fn derive_in(width: u32, text: &str, mode: Mode, arguments: [Activity; 2]) -> Result<bool, Vec<Refusal>> {
     let module = OwnedModule::read(text.as_bytes()).unwrap();
     let request = DiffRequest {
         function: module.get().function("f").unwrap(),
@@ -114,7 +119,7 @@ fn derive(text: &str, mode: Mode, arguments: [Activity; 2]) -> Result<bool, Vec<
         primal_result: false,
         seed_argument: false,
         arena_argument: false,
-        width: 1,
+        width,
         entry: "derivative".into(),
     };
     differentiate(module.get(), &[request])?;
@@ -168,6 +173,23 @@ fn a_rule_for_tangents_only_is_refused_for_gradients_and_the_other_way_round() {
     assert!(refusals[0].construct.contains("for tangents only"), "{refusals:?}");
     let refusals = derive(&text, Mode::Forward, [Activity::Dup, Activity::Const]).unwrap_err();
     assert!(refusals[0].construct.contains("for gradients only"), "{refusals:?}");
+}
+
+#[test]
+fn a_rule_that_takes_shadows_is_refused_in_several_directions() {
+    let refused = |text: &str, arguments| {
+        let refusals = derive_in(2, text, Mode::Combined, arguments).unwrap_err();
+        assert!(
+            refusals[0].construct.contains("whose rule is for one direction"),
+            "{refusals:?}"
+        );
+    };
+    let text = REGISTERED.replace("@derivative(double, ptr, ptr)", "@other(double, ptr, ptr)");
+    let text = text.replace("call double @derivative(", "call double @other(");
+    refused(&text, [Activity::Out, Activity::Dup]);
+    let text = RUNTIME.replace("declare double @derivative(DERIVATIVE)", "");
+    let text = text.replace("call double @derivative(GIVEN)", "fadd double 0.0, 0.0");
+    refused(&text.replace("WANT", "0.0"), [Activity::Out, Activity::Const]);
 }
 
 #[test]

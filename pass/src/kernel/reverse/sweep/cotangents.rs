@@ -19,9 +19,16 @@ pub(super) enum Part {
     Piece,
 }
 
+/// What has a sum: part of the cotangent of a value, in a direction.
+pub(super) type Summed<'m> = (Value<'m>, u32, Part);
+
 impl<'m> Sweep<'_, 'm> {
+    fn summed(&self, v: Value<'m>, part: Part) -> Summed<'m> {
+        (v, self.direction, part)
+    }
+
     fn cotangent_place(&mut self, v: Value<'m>, part: Part) -> Value<'m> {
-        if let Some(place) = self.cotangents.get(&(v, part)) {
+        if let Some(place) = self.cotangents.get(&self.summed(v, part)) {
             return *place;
         }
         let place = self.places.alloca(v.ty());
@@ -37,7 +44,7 @@ impl<'m> Sweep<'_, 'm> {
             }
             None => drop(self.places.store(neutral(v.ty()), place)),
         }
-        self.cotangents.insert((v, part), place);
+        self.cotangents.insert(self.summed(v, part), place);
         place
     }
 
@@ -59,7 +66,8 @@ impl<'m> Sweep<'_, 'm> {
     /// Takes the cotangent of a value, and leaves zero.
     pub fn take(&mut self, v: Value<'m>) -> Value<'m> {
         let whole = self.take_part(v, Part::Whole);
-        if !self.sums.contains_key(&(v, Part::Piece)) && !self.cotangents.contains_key(&(v, Part::Piece)) {
+        let pieces = self.summed(v, Part::Piece);
+        if !self.sums.contains_key(&pieces) && !self.cotangents.contains_key(&pieces) {
             return whole;
         }
         let pieces = self.take_part(v, Part::Piece);
@@ -67,7 +75,7 @@ impl<'m> Sweep<'_, 'm> {
     }
 
     fn take_part(&mut self, v: Value<'m>, part: Part) -> Value<'m> {
-        if let Some(sum) = self.sums.remove(&(v, part)) {
+        if let Some(sum) = self.sums.remove(&self.summed(v, part)) {
             return sum;
         }
         if self.is_local(v) {
@@ -99,13 +107,13 @@ impl<'m> Sweep<'_, 'm> {
             Part::Piece => leaves.put_together(b, so_far, by),
         };
         if self.is_local(v) {
-            let so_far = self.sums.get(&(v, part)).copied();
+            let so_far = self.sums.get(&self.summed(v, part)).copied();
             let sum = match (so_far, part) {
                 (Some(so_far), _) => add(self.b, so_far),
                 (None, Part::Whole) => add(self.b, neutral(v.ty())),
                 (None, Part::Piece) => by,
             };
-            self.sums.insert((v, part), sum);
+            self.sums.insert(self.summed(v, part), sum);
             return;
         }
         let place = self.cotangent_place(v, part);
