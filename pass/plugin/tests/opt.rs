@@ -99,7 +99,7 @@ double h(double x) {
             "{text}"
         );
     };
-    refused(code, "code.c:9:", "gradients of 2 seeds at once");
+    refused(code, "code.c:9:", "the derivative's result is [2 x double]");
     let (before, _) = code.split_once("double h(").unwrap();
     refused(before, "code.c:5:", "a call of `unknown`");
 }

@@ -10,8 +10,10 @@
 typedef double (*primal)(double *, long, double);
 typedef double (*reverse)(double *, double *, long, double);
 typedef double (*forward)(double *, double *, long, double, double);
+typedef struct { double d[2]; } pair;
+typedef pair (*reverses)(double *, double *, double *, long, double);
 // Narrow: it rounds to `float` on the way, each sweep its own values.
-typedef struct { primal f; reverse grad; forward tan; const char *name; int narrow; } program;
+typedef struct { primal f; reverse grad; forward tan; reverses both; const char *name; int narrow; } program;
 extern const program programs[];
 extern const int program_count, may_stop;
 
@@ -38,6 +40,24 @@ static double slope(primal f, long n, double h) {
 }
 static int differ(double p, double q, double tolerance) {
   return !(fabs(p - q) <= tolerance * fmax(1, fmax(fabs(p), fabs(q))));
+}
+
+// Two directions at once against each of them alone: without seeds in the shadow of the array, and with some.
+static int directions_differ(const program *p, long n) {
+  double x[N], y[N], all[2][N], one[2][N], a[2];
+  for (int k = 0; k < 2; k++) {
+    for (int i = 0; i < N; i++) x[i] = at[i], all[k][i] = one[k][i] = k * v[i];
+    a[k] = p->grad(x, one[k], n, a0);
+  }
+  memcpy(y, at, sizeof y);
+  pair b = p->both(y, all[0], all[1], n, a0);
+  int differs = memcmp(x, y, sizeof x);
+  const double tolerance = p->narrow ? 1e-6 : 1e-11;
+  for (int k = 0; k < 2; k++) {
+    differs |= differ(a[k], b.d[k], tolerance);
+    for (int i = 0; i < N; i++) differs |= differ(one[k][i], all[k][i], tolerance);
+  }
+  return differs;
 }
 
 // What only the run can tell is refused by it: the derivative says so and stops the program, here only this call. Any
@@ -85,6 +105,10 @@ int main(void) {
       memcpy(x, at, sizeof x);
       memcpy(d, v, sizeof d);
       double tangent = p->tan(x, d, n, a0, va);
+      if (p->both && directions_differ(p, n)) {
+        wrong++;
+        printf("%s(n = %ld): two directions at once differ from one\n", p->name, n);
+      }
       // Where a branch decides otherwise nearby, differences tell nothing.
       int smooth = !differ(fine, coarse, 1e-6);
       rough += !smooth;

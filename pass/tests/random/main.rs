@@ -1,5 +1,5 @@
 //! Random programs: reverse = forward = differences, from code of every optimisation level, and no block of the heap is
-//! lost. Half of them compute ([`generate`]), half move values about ([`movement`]). `RANDOM=20000 cargo test --release
+//! lost. Of some, two directions of the reverse at once are what each is alone. Half of them compute ([`generate`]), half move values about ([`movement`]). `RANDOM=20000 cargo test --release
 //! --test random` tries as many; `RANDOM_SEED` gives the first seed, and what is made of the
 //! last ones stays in the folder `RANDOM_KEEP`, if that is given.
 
@@ -17,6 +17,11 @@ use std::{env, fs};
 
 /// Programs of one run of the compiler.
 const BATCH: usize = 50;
+
+/// Is the program differentiated in two directions at once, too? So is one of three, in whatever order they come.
+fn is_wide(k: usize) -> bool {
+    k.is_multiple_of(3)
+}
 
 fn number(name: &str, otherwise: usize) -> usize {
     env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(otherwise)
@@ -202,7 +207,7 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
     fs::write(folder.join(name), text).map_err(|e| format!("{name}: {e}"))
 }
 
-/// The module with `grad{k}` and `tan{k}` for every `f{k}`, differentiated as the frontends do; or the functions that
+/// The module with `grad{k}` and `tan{k}` for every `f{k}`, and `both{k}` for some, differentiated as the frontends do; or the functions that
 /// were refused.
 fn differentiated(program: &OwnedModule, seeds: &[usize], level: u32) -> Result<Result<String, Vec<Refusal>>, String> {
     let program = program.get();
@@ -221,7 +226,7 @@ fn differentiated(program: &OwnedModule, seeds: &[usize], level: u32) -> Result<
         let function = module
             .function(&format!("f{k}"))
             .ok_or("a program without its function")?;
-        let request = |mode, a, entry: &str| DiffRequest {
+        let request = |mode, a, width, entry: &str| DiffRequest {
             function,
             mode,
             arguments: vec![Activity::Dup, Activity::Const, a],
@@ -229,11 +234,14 @@ fn differentiated(program: &OwnedModule, seeds: &[usize], level: u32) -> Result<
             primal_result: false,
             seed_argument: false,
             arena_argument: false,
-            width: 1,
+            width,
             entry: format!("{entry}{k}"),
         };
-        requests.push(request(Mode::Combined, Activity::Out, "grad"));
-        requests.push(request(Mode::Forward, Activity::Dup, "tan"));
+        requests.push(request(Mode::Combined, Activity::Out, 1, "grad"));
+        requests.push(request(Mode::Forward, Activity::Dup, 1, "tan"));
+        if is_wide(*k) {
+            requests.push(request(Mode::Combined, Activity::Out, 2, "both"));
+        }
     }
     if let Err(refusals) = differentiate(module, &requests) {
         return Ok(Err(refusals));
@@ -249,19 +257,24 @@ fn differentiated(program: &OwnedModule, seeds: &[usize], level: u32) -> Result<
 
 /// C code with the table of programs.
 fn table(programs: Programs, seeds: &[usize], all: &[usize]) -> String {
-    let mut text = String::from("typedef struct { void *f, *grad, *tan; const char *name; int narrow; } program;\n");
+    let mut text =
+        String::from("typedef struct { void *f, *grad, *tan, *both; const char *name; int narrow; } program;\n");
     for k in all {
         // The module at hand has declarations of the programs' variables.
         writeln!(text, "{}", (programs.variables)(*k)).unwrap();
     }
     for k in seeds {
-        writeln!(text, "void f{k}(void), grad{k}(void), tan{k}(void);").unwrap();
+        writeln!(text, "void f{k}(void), grad{k}(void), tan{k}(void), both{k}(void);").unwrap();
     }
     text += "const program programs[] = {\n";
     for k in seeds {
+        let both = match is_wide(*k) {
+            true => format!("both{k}"),
+            false => "0".to_string(),
+        };
         writeln!(
             text,
-            "  {{f{k}, grad{k}, tan{k}, \"f{k}\", {}}},",
+            "  {{f{k}, grad{k}, tan{k}, {both}, \"f{k}\", {}}},",
             u8::from((programs.is_narrow)(*k as u64))
         )
         .unwrap();

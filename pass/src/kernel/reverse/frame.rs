@@ -16,7 +16,7 @@ pub enum Slot<'m> {
     Memory(Value<'m>, u32),
     /// Frame of a call, or the address of it.
     Callee(Value<'m>),
-    /// Which words a copy found to be pointers, in a direction: of one, other words may have no shadow.
+    /// Which words a copy found to be pointers, in a direction.
     Mask(Value<'m>, u32),
     /// Which predecessor a block was entered from.
     Predecessor(Block<'m>),
