@@ -65,18 +65,18 @@ exit:
 const DRIVER: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
-double x[5] = {0.5, 0.25, 0.5, 0.75, 0.5}, s[5];
+double x[5] = {0.5, 0.25, 0.5, 0.75, 0.5}, s[3][5];
 typedef struct { void *frame; double y; } result;
-result forward(double *, double *, long, void *);
+result forward();
 int main(void) {
   char *block = aligned_alloc(16, 1 << 20), *arena[16] = {block, block + (1 << 20)};
-  forward(x, s, 5, arena);
+  forward(x, SHADOWS, 5L, arena);
   printf("%ld", (long)(arena[0] - block));
 }
 "#;
 
-/// The program with its forward sweep, and what the plan says.
-fn differentiated(program: &str) -> (String, Vec<Tape>) {
+/// The program with its forward sweep in so many directions, and what the plan says.
+fn differentiated(program: &str, width: u32) -> (String, Vec<Tape>) {
     let program = OwnedModule::read(program.as_bytes()).expect("a module");
     let program = program.get();
     let f = program.function("f").expect("the function");
@@ -90,7 +90,7 @@ fn differentiated(program: &str) -> (String, Vec<Tape>) {
         primal_result: true,
         seed_argument: true,
         arena_argument: true,
-        width: 1,
+        width,
         entry: "forward".into(),
     };
     let tapes = differentiate_with_tapes(work.module(), std::slice::from_ref(&request)).expect("a derivative");
@@ -103,10 +103,23 @@ fn differentiated(program: &str) -> (String, Vec<Tape>) {
 
 #[test]
 fn the_bytes_that_the_plan_tells_are_the_bytes_taken() {
-    let (text, tapes) = differentiated(PROGRAM);
+    agree(1, "s[0]");
+}
+
+#[test]
+fn of_several_directions_the_tape_has_their_shadows_and_all_else_once() {
+    let (one, three) = (agree(1, "s[0]"), agree(3, "s[0], s[1], s[2]"));
+    assert_eq!(three.bytes, one.bytes + 2 * 8, "{one}{three}");
+    let bytes = |t: &Tape| t.loops.iter().map(|l| l.bytes).collect::<Vec<_>>();
+    assert_eq!(bytes(&three), bytes(&one));
+}
+
+/// Runs the forward sweep in so many directions; gives what the plan says.
+fn agree(width: u32, shadows: &str) -> Tape {
+    let (text, tapes) = differentiated(PROGRAM, width);
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("done.ll"), text).expect("a file");
-    fs::write(folder.path().join("driver.c"), DRIVER).expect("a file");
+    fs::write(folder.path().join("driver.c"), DRIVER.replace("SHADOWS", shadows)).expect("a file");
     let arguments = ["-w", "-O1", "done.ll", "driver.c", "-lm", "-o", "run"];
     let compiled = Command::new("clang-22")
         .args(arguments)
@@ -129,11 +142,12 @@ fn the_bytes_that_the_plan_tells_are_the_bytes_taken() {
     }
     assert_eq!(taken, told, "{}", tapes[0]);
     assert!(tape.loops.iter().any(|l| !l.counted) && tape.loops.iter().any(|l| l.depth == 1));
+    tape.clone()
 }
 
 #[test]
 fn of_a_choice_between_operands_one_byte_is_kept() {
-    let (_, tapes) = differentiated(LARGEST);
+    let (_, tapes) = differentiated(LARGEST, 1);
     let loops: Vec<_> = tapes.iter().flat_map(|t| &t.loops).map(|l| l.bytes).collect();
     assert_eq!(loops, [1], "{tapes:?}");
 }

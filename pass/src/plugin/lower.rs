@@ -3,13 +3,15 @@
 use super::signature::{Asked, Passed, Seeds};
 use super::split;
 use crate::kernel::request::of_all;
-use crate::kernel::{Activity, DiffRequest, Mode};
+use crate::kernel::{Activity, DiffRequest, Mode, Refusal};
 use crate::llvm::{Builder, Mod, Opcode, Type, Value};
 
 /// The requests of a module: equal calls share a derivative.
 #[derive(Default)]
 pub(super) struct Requests<'m> {
     pub(super) all: Vec<DiffRequest<'m>>,
+    /// What is to be told of each reverse sweep if its tape is that of another forward sweep.
+    reverses: Vec<(DiffRequest<'m>, Refusal)>,
 }
 
 impl<'m> Requests<'m> {
@@ -44,6 +46,16 @@ impl<'m> Requests<'m> {
             self.all.len() - 1
         });
         &self.all[k]
+    }
+
+    /// Reverse sweeps of functions whose forward sweeps are all asked for in another way: these leave other tapes.
+    pub(super) fn alone(&self) -> impl Iterator<Item = &Refusal> {
+        let alone = |r: &DiffRequest<'m>| {
+            let forward = |f: &&DiffRequest<'m>| f.mode == Mode::Augmented && f.function == r.function;
+            let mut all = self.all.iter().filter(forward).peekable();
+            all.peek().is_some() && !all.any(|f| split::belong_together(f, r))
+        };
+        self.reverses.iter().filter(move |(r, _)| alone(r)).map(|(_, why)| why)
     }
 }
 
@@ -99,7 +111,8 @@ pub(super) fn replace<'m>(call: Value<'m>, asked: &Asked<'m>, requests: &mut Req
     };
     let arena = split::before(&b, module, asked, &mut arguments);
     let types: Vec<_> = arguments.iter().map(|a| a.ty()).collect();
-    let name = &requests.of(asked).entry;
+    let request = requests.of(asked).clone();
+    let name = &request.entry;
     let declare = || module.add_function(name, module.context().function(result, &types));
     let entry = module.function(name).unwrap_or_else(declare);
     let value = if call.is(Opcode::LLVMInvoke) {
@@ -115,6 +128,15 @@ pub(super) fn replace<'m>(call: Value<'m>, asked: &Asked<'m>, requests: &mut Req
     } else {
         b.call(entry, &arguments)
     };
+    if asked.mode == Mode::Reverse {
+        let what = "a reverse sweep that is asked for in another way than the forward sweep";
+        let help = "give both the same function, markers and width";
+        let why = Refusal {
+            function: asked.function.name(),
+            ..Refusal::at(call, what, help)
+        };
+        requests.reverses.push((request.clone(), why));
+    }
     let given = split::after(&b, module, asked, arena, value);
     if let Some(v) = given.and_then(|v| delivery.deliver(&b, call, v)) {
         call.replace_with(v);

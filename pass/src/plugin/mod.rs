@@ -99,6 +99,9 @@ fn requests_of(program: Mod<'_>) -> bool {
             errors.refuse(caller, &refusal);
         }
     }
+    for refusal in requests.alone() {
+        errors.refuse(somewhere, refusal);
+    }
     if errors.any || requests.all.is_empty() {
         return true;
     }

@@ -5,8 +5,8 @@
 //! the tape finds that address in it.
 
 use super::signature::{Asked, Holds};
-use crate::kernel::Mode;
 use crate::kernel::request::of_all;
+use crate::kernel::{Activity, DiffRequest, Mode};
 use crate::llvm::{Builder, Function, Mod, Type, Value};
 
 /// Bytes that a caller must provide for a tape.
@@ -15,6 +15,19 @@ pub(super) const TAPE_BYTES: u64 = 8;
 const ARENA_BYTES: u64 = 56;
 /// The support function that frees what an arena holds.
 pub(super) const RELEASE: &str = "cotangent.release";
+
+/// Does a reverse sweep read what a forward sweep of the same function leaves?
+pub(super) fn belong_together(forward: &DiffRequest<'_>, reverse: &DiffRequest<'_>) -> bool {
+    let shadow = |a: &Activity| match a {
+        Activity::DupNoNeed => Activity::Dup,
+        a => *a,
+    };
+    let ways = [forward, reverse].map(|r| {
+        let arguments: Vec<_> = r.arguments.iter().map(shadow).collect();
+        (arguments, r.result_active, r.width)
+    });
+    ways[0] == ways[1]
+}
 
 /// What an augmented forward sweep gives, field by field: the frame, the result if it is wanted, its shadow if it holds
 /// pointers.

@@ -30,6 +30,7 @@ declare double @__enzyme_autodiff(ptr, ...)
 declare double @_Z16__enzyme_fwddiffPvz(ptr, ...)
 declare { double, double } @__enzyme_autodiff_pair(ptr, ...)
 declare ptr @__enzyme_augmentfwd(ptr, ...)
+declare double @__enzyme_reverse(ptr, ...)
 declare { double, double } @__enzyme_reverse_pair(ptr, ...)
 declare double @__enzyme_batch(ptr, ...)
 ";
@@ -196,6 +197,19 @@ fn the_seeds_of_several_directions_are_an_array_however_c_passes_it() {
         let missing = "the cotangents of its result, an array of 2 of double, are missing";
         assert!(errors.len() == 1 && errors[0].contains(missing), "{seeds}: {errors:?}");
     }
+}
+
+#[test]
+fn a_reverse_sweep_that_does_not_fit_the_forward_sweep_is_an_error() {
+    let (errors, _) = run(
+        "%t = call ptr (ptr, ...) @__enzyme_augmentfwd(ptr @square, ptr @enzyme_width, i32 2, double %x)
+        %r = call double (ptr, ...) @__enzyme_reverse(ptr @square, double %x, double 1.0, ptr %t)
+        ret double %r",
+    );
+    assert!(
+        errors.len() == 1 && errors[0].contains("in another way than the forward sweep"),
+        "{errors:?}"
+    );
 }
 
 #[test]
