@@ -6,12 +6,10 @@ Pointed __enzyme_augmentfwd(void *, ...);
 void __enzyme_reverse(void *, ...);
 
 static double *largest(double *p, int n) {
-  int at = 0;
-  for (int i = 0; i < n; i++) {
-    p[i] *= p[i];
-    if (p[i] > p[at]) at = i;
-  }
-  return p + at;
+  double *found = p;
+  for (double *q = p; q < p + n; q++)
+    if ((*q *= *q) > *found) found = q;
+  return found;
 }
 
 static double *products(const double *p, int n) {

@@ -10,6 +10,7 @@
 //!     head: frame = alloc; frame.previous = parent.last; parent.last = frame
 
 use super::construct::Construct;
+use super::directions::Directions;
 use super::frame::Slot;
 use super::leaves::{UNKNOWN, inactive_shadow};
 use super::plan::{Need, Plan, Target};
@@ -70,6 +71,16 @@ pub(super) fn element<'m>(
 fn rest<'m>(block: Block<'m>) -> Option<Value<'m>> {
     let begins = |i: &Value<'m>| i.is(Opcode::LLVMPHI) || i.is(Opcode::LLVMLandingPad);
     block.instructions().find(|i| !begins(i))
+}
+
+impl Directions for Augment<'_, '_> {
+    fn width(&self) -> u32 {
+        self.plan.signature.width
+    }
+
+    fn turn_to(&mut self, direction: u32) {
+        self.direction = direction;
+    }
 }
 
 impl<'a, 'm> Augment<'a, 'm> {
@@ -148,17 +159,6 @@ impl<'a, 'm> Augment<'a, 'm> {
             }
         }
         Ok(())
-    }
-
-    /// The same for each direction.
-    pub fn each_direction<T>(&mut self, mut emit: impl FnMut(&mut Self) -> T) -> Vec<T> {
-        let all = (0..self.plan.signature.width).map(|direction| {
-            self.direction = direction;
-            emit(self)
-        });
-        let all = all.collect();
-        self.direction = 0;
-        all
     }
 
     /// Emits what belongs to a block.

@@ -9,6 +9,7 @@
 
 use super::augment::Augment;
 use super::construct::{Argument, Construct, Signature};
+use super::directions::Directions;
 use super::frame::Slot;
 use super::leaves::{Carries, carries};
 use super::plan::{Need, Plan, Target};

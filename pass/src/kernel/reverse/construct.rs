@@ -2,6 +2,7 @@
 //! reverse; this one tells them apart.
 
 use super::augment::Augment;
+use super::directions::Directions;
 use super::leaves::Carries;
 use super::leaves::{UNKNOWN, inactive_shadow};
 use super::plan::{Need, Plan, Target};

@@ -12,6 +12,7 @@
 
 use super::augment::Augment;
 use super::construct::Construct;
+use super::directions::Directions;
 use super::frame::Slot;
 use super::leaves::carries;
 use super::plan::{Need, Plan};

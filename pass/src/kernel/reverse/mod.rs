@@ -15,6 +15,7 @@ pub mod copy;
 pub mod counted;
 pub mod custom;
 mod cut;
+pub mod directions;
 pub mod dispatch;
 pub mod edges;
 pub mod frame;

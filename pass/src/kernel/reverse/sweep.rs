@@ -20,6 +20,7 @@
 use super::augment::{at, element};
 use super::control::{Decision, Step};
 use super::counted::Counted;
+use super::directions::Directions;
 mod cotangents;
 
 use super::frame::Slot;
@@ -63,6 +64,16 @@ pub struct Sweep<'a, 'm> {
     /// What was computed in this block; of shadows, in a direction.
     known: HashMap<(Need<'m>, u32), Value<'m>>,
     frames_here: HashMap<usize, Value<'m>>,
+}
+
+impl Directions for Sweep<'_, '_> {
+    fn width(&self) -> u32 {
+        self.plan.signature.width
+    }
+
+    fn turn_to(&mut self, direction: u32) {
+        self.direction = direction;
+    }
 }
 
 impl<'a, 'm> Sweep<'a, 'm> {
@@ -124,17 +135,6 @@ impl<'a, 'm> Sweep<'a, 'm> {
         }
         s.begin();
         Ok(())
-    }
-
-    /// The same for each direction.
-    pub fn each_direction<T>(&mut self, mut emit: impl FnMut(&mut Self) -> T) -> Vec<T> {
-        let all = (0..self.plan.signature.width).map(|direction| {
-            self.direction = direction;
-            emit(self)
-        });
-        let all = all.collect();
-        self.direction = 0;
-        all
     }
 
     /// From the entry to the return that was taken.
