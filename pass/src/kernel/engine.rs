@@ -5,6 +5,7 @@ use super::analysis::activity::{Activity, Ask};
 use super::analysis::unwritten::Unwritten;
 use super::analysis::words::Words;
 use super::globals::Globals;
+use super::prepare::name_variables;
 use super::request::Activity as Asked;
 use super::reverse::augment::Augment;
 use super::reverse::choice::Choices;
@@ -382,6 +383,7 @@ fn normalize<'m>(module: Mod<'m>, analyses: &Analyses<'m>) -> Result<Normal<'m>,
         for attribute in ["optnone", "noinline"] {
             f.remove_attribute(attribute);
         }
+        name_variables(f);
         super::reverse::byvalue::copy_arguments(f);
         super::reverse::edges::split_invokes(f);
         analyses.forget(f);

@@ -8,9 +8,9 @@
 //! .. inttoptr n ..                .. p' ..
 //! ```
 //!
-//! of which nothing would say any more that it leads into the memory of `p`.
+//! of which nothing would say any more that it leads into the memory of `p`. The same goes for constants.
 
-use crate::llvm::{Builder, Mod, Opcode, Type, Value};
+use crate::llvm::{Builder, Function, Mod, Opcode, Type, Value, ValueKind};
 use std::collections::HashMap;
 
 /// Numbers that are followed for one address.
@@ -29,6 +29,64 @@ pub(super) fn as_pointers(module: Mod<'_>) {
             cast.replace_with(pointer(module, from, ty, &mut known));
             cast.erase();
         }
+    }
+}
+
+/// Has a function's constants that are addresses in variables, by way of an integer, say so: `inttoptr (ptrtoint g + 8)` is
+/// what LLVM puts in the place of a pointer that was found to be equal.
+pub(crate) fn name_variables(f: Function<'_>) {
+    let b = Builder::new(f.module().context());
+    for i in f.instructions() {
+        for (k, x) in i.operands().enumerate() {
+            if let Some(p) = in_variable(&b, x) {
+                i.set_operand(k as u32, p);
+            }
+        }
+    }
+}
+
+/// A constant address that comes from an integer, as one with a distance from the variable.
+fn in_variable<'m>(b: &Builder<'m>, address: Value<'m>) -> Option<Value<'m>> {
+    if address.kind() != ValueKind::LLVMConstantExprValueKind || !address.ty().is_pointer() {
+        return None;
+    }
+    let first = address.operand(0);
+    match address.const_opcode() {
+        Opcode::LLVMIntToPtr => {
+            let (base, distance) = distance(b, first)?;
+            Some(b.offset(base, first.ty().int(distance as u64)))
+        }
+        Opcode::LLVMGetElementPtr => {
+            let base = in_variable(b, first)?;
+            let indices: Vec<_> = address.operands().skip(1).collect();
+            Some(b.gep(address.gep_type(), base, &indices))
+        }
+        _ => None,
+    }
+}
+
+/// A constant integer as the distance from an address.
+fn distance<'m>(b: &Builder<'m>, number: Value<'m>) -> Option<(Value<'m>, i64)> {
+    if number.kind() != ValueKind::LLVMConstantExprValueKind {
+        return None;
+    }
+    let by = |n: Value<'m>| n.is_const_int().then(|| n.zext_value() as i64);
+    let first = number.operand(0);
+    match number.const_opcode() {
+        Opcode::LLVMPtrToInt => Some((in_variable(b, first).unwrap_or(first), 0)),
+        Opcode::LLVMAdd => {
+            let (x, n) = match by(number.operand(1)) {
+                Some(n) => (first, n),
+                None => (number.operand(1), by(first)?),
+            };
+            let (base, far) = distance(b, x)?;
+            Some((base, far.wrapping_add(n)))
+        }
+        Opcode::LLVMSub => {
+            let (base, far) = distance(b, first)?;
+            Some((base, far.wrapping_sub(by(number.operand(1))?)))
+        }
+        _ => None,
     }
 }
 
@@ -114,6 +172,25 @@ mod tests {
     fn a_number_that_is_an_address_or_a_constant_is_a_pointer() {
         assert_eq!(left("%n = ptrtoint ptr %p to i64"), 0);
         assert_eq!(left("%k = ptrtoint ptr %p to i64 %n = select i1 %c, i64 %k, i64 16"), 0);
+    }
+
+    #[test]
+    fn a_constant_address_names_its_variable() {
+        let text = "@g = global [8 x double] zeroinitializer
+            define void @f(ptr %p) {
+             %same = icmp eq ptr %p, inttoptr (i64 add (i64 ptrtoint (ptr @g to i64), i64 16) to ptr)
+             store double 1.0, ptr getelementptr (i8, ptr inttoptr (i64 sub (i64 ptrtoint (ptr @g to i64), i64 -8) to ptr), i64 8)
+             ret void }";
+        let module = OwnedModule::read(text.as_bytes()).unwrap();
+        let (f, g) = (module.get().function("f").unwrap(), module.get().global("g").unwrap());
+        super::name_variables(f);
+        module.get().verify().unwrap();
+        let addresses: Vec<_> = f.instructions().take(2).map(|i| i.operand(1)).collect();
+        assert!(
+            addresses.iter().all(|p| p.underlying_object() == g),
+            "{}",
+            module.get().text()
+        );
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod x86;
 
 use super::DiffRequest;
 use crate::llvm::{Function, Linkage, Mod, OwnedMod, Value};
+pub(crate) use addresses::name_variables;
 pub(crate) use allocators::inline_wrappers;
 
 /// What code generation and checkers want to know of each function: derivatives are compiled as their primals are.
