@@ -18,6 +18,8 @@ pub(super) enum Lost {
     Loaded,
     /// The bits of a float are the result of integer arithmetic.
     Changed,
+    /// Part of a float or pointer is moved by itself, in memory that holds either.
+    Piece,
     /// Memory of the caller's is resized.
     Resized,
 }
@@ -35,6 +37,10 @@ impl Lost {
             }
             Self::Loaded => "a value is loaded through a pointer that was made from an integer",
             Self::Changed => "the bits of a value with a derivative are computed as those of an integer",
+            Self::Piece => {
+                "part of a float or pointer is moved by itself, in memory that holds floats and pointers at different \
+                 times: move whole values, and leave zeros in shadows of integers"
+            }
             Self::Resized => {
                 "memory that the function did not allocate is reallocated, and how much of it has a shadow is not known"
             }

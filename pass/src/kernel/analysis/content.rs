@@ -19,6 +19,7 @@ use super::regions::{Origin, Target};
 use super::span::{Span, gcd};
 use crate::llvm::{Analyses, Function, Mod, Value};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Windows of up to this many bytes are looked at four by four.
@@ -290,9 +291,9 @@ fn holds(c: &mut Constraints<'_, '_>, t: Target, size: Option<u64>, open: bool) 
     let (cells, fold) = c.regions.cells(t.node);
     let span = t.span;
     let small = size.filter(|s| span.is_exact() && fold == 0 && *s <= WINDOW);
-    // Cells that the window may meet.
+    // Cells that the window may meet, those of which it cuts off the beginning included.
     let window = Span {
-        low: span.low,
+        low: span.low.and_then(|l| l.checked_sub(3)),
         high: span.high.and_then(|h| h.checked_add(i64::try_from(size?).ok()? - 1)),
         ..Span::strided(0, 1)
     };
@@ -314,25 +315,31 @@ fn holds(c: &mut Constraints<'_, '_>, t: Target, size: Option<u64>, open: bool) 
     let undecided = Holds::Undecided {
         pointers: all.has_pointer(),
         f64: all.meets(Kinds::F64 | Kinds::F64_TAIL),
-        f32: all.meets(Kinds::F32),
+        // Doubles that lie as no double does are moved, not added.
+        f32: all.meets(Kinds::F32) || met.iter().any(|(s, k)| k.has(Kinds::F64) && is_packed(*s, span, fold)),
         other: all.meets(Kinds::OTHER_FLOAT | Kinds::F80 | Kinds::F80_TAIL),
         unknown: all.meets(Kinds::UNKNOWN | Kinds::PART),
     };
     if all.is_none() && (!unknown || c.told) {
         return if unknown { TOLD_NOTHING } else { Holds::Integers };
     }
-    if length % 4 != 0 && period != 0 || length > 4 * WINDOW as i64 {
+    if length > 4 * WINDOW as i64 {
         return undecided;
     }
     // A window behind a small field of a struct begins where no float does.
-    let held: Vec<i64> = met
-        .iter()
-        .filter(|(_, k)| !k.is_none())
-        .map(|(s, _)| (s.base - span.base).rem_euclid(4))
-        .collect();
-    let first = held.first().copied().unwrap_or(0);
-    if held.iter().any(|r| *r != first) {
+    let held = match period {
+        0 => places(&met, span.base, length),
+        p => turns(&met, span.base, p as i64),
+    };
+    let first = held.first_key_value().map_or(0, |(at, _)| at.rem_euclid(4));
+    if held.first_key_value().is_some_and(|(at, _)| *at < 0) {
         return undecided;
+    }
+    if period % 4 != 0 || held.keys().any(|at| at.rem_euclid(4) != first) {
+        // Structs without padding, one behind another.
+        let scattered = unknown || met.iter().any(|(s, _)| (1..4).contains(&s.stride));
+        let fields = if scattered { None } else { apart(held, length, period) };
+        return fields.unwrap_or(undecided);
     }
     let mut lanes = vec![Kinds::NONE; ((length - if period == 0 { first } else { 0 }).max(0) as usize).div_ceil(4)];
     let mut known = vec![false; lanes.len()];
@@ -383,6 +390,66 @@ const TOLD_NOTHING: Holds = Holds::Undecided {
     other: false,
     unknown: true,
 };
+
+/// Where in a window there is what of the cells, by its distance from the start.
+fn places(met: &[(Span, Kinds)], start: i64, length: i64) -> BTreeMap<i64, Kinds> {
+    let mut all = BTreeMap::new();
+    for (s, kinds) in met.iter().filter(|(_, k)| !k.is_none()) {
+        let step = s.stride.max(4);
+        let mut at = match s.is_exact() {
+            true => s.base,
+            false => start - 3 + (s.base - start + 3).rem_euclid(step),
+        };
+        while at < start + length {
+            if s.contains(at) {
+                *all.entry(at - start).or_insert(Kinds::NONE) |= *kinds;
+            }
+            at += if s.is_exact() { length + 4 } else { step };
+        }
+    }
+    all
+}
+
+/// The same, of what is repeated.
+fn turns(met: &[(Span, Kinds)], start: i64, period: i64) -> BTreeMap<i64, Kinds> {
+    let mut all = BTreeMap::new();
+    for (s, kinds) in met.iter().filter(|(_, k)| !k.is_none()) {
+        *all.entry((s.base - start).rem_euclid(period)).or_insert(Kinds::NONE) |= *kinds;
+    }
+    all
+}
+
+/// The fields of a window, or of one turn of it, that do not lie at multiples of four bytes from each other.
+fn apart(places: BTreeMap<i64, Kinds>, length: i64, period: u64) -> Option<Holds> {
+    let mut all = vec![];
+    let mut end = 0;
+    let mut places = places.into_iter().peekable();
+    while let Some((at, kinds)) = places.next() {
+        let mut lanes = vec![kinds];
+        let mut next = at + 4;
+        while let Some((_, tail)) = places.next_if(|(place, _)| *place == next) {
+            lanes.push(tail);
+            next += 4;
+        }
+        if at < end || next > length {
+            return None;
+        }
+        end = next;
+        let Holds::Fields { fields, .. } = fields(&lanes, at as u64, period)? else {
+            return None;
+        };
+        all.extend(fields);
+    }
+    Some(Holds::Fields { period, fields: all })
+}
+
+/// Does a `double` lie at other than a multiple of eight bytes from the start of a window, or from the next one? Where an
+/// address may be any, it is taken to be one of a `double`.
+fn is_packed(cell: Span, window: Span, fold: i64) -> bool {
+    let strides = [cell.stride, window.stride, fold];
+    strides.iter().any(|s| *s > 8 && s % 8 != 0)
+        || strides.into_iter().fold(0, gcd) % 8 == 0 && (cell.base - window.base) % 8 != 0
+}
 
 fn fields(lanes: &[Kinds], first: u64, period: u64) -> Option<Holds> {
     let mut fields = vec![];

@@ -323,17 +323,17 @@ fn move_back<'m>(
                     let mut read = vec![];
                     for (o, f) in &all {
                         let at = offset(b, from, *o);
-                        read.push(b.load_aligned(ty(*f), at, 4));
-                        b.store_aligned(ty(*f).zero(), at, 4);
+                        read.push(b.load_aligned(ty(*f), at, 1));
+                        b.store_aligned(ty(*f).zero(), at, 1);
                     }
                     for ((o, f), x) in all.iter().zip(read) {
                         let at = offset(b, to, *o);
-                        let there = b.load_aligned(ty(*f), at, 4);
+                        let there = b.load_aligned(ty(*f), at, 1);
                         let sum = match f {
                             Field::Part => b.call(engine.support("cotangent.add.part"), &[there, x]),
                             _ => b.fadd(there, x),
                         };
-                        b.store_aligned(sum, at, 4);
+                        b.store_aligned(sum, at, 1);
                     }
                 }
                 None => {

@@ -99,11 +99,20 @@ fn is_undecided<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
     let told = match plan.content.may_hold_seeds(access(i).0) {
         true => {
             let doubles = |(_, k): &(u32, Kinds)| !k.meets(Kinds::F32 | Kinds::PARTIAL);
-            words.is_some() && touched && plan.leaves(v).lanes.iter().all(doubles)
+            is_piece(i, plan) || words.is_some() && touched && plan.leaves(v).lanes.iter().all(doubles)
         }
         false => part || words.is_some_and(|words| !words.is_vector() || touched),
     };
     is_either(i, plan) && !told
+}
+
+/// Is it a piece of a word that is a pointer at one time and a float at another, in memory whose shadow may be a seed? It
+/// has to be an integer: see `given.rs`.
+fn is_piece<'m>(i: Value<'m>, plan: &Plan<'m>) -> bool {
+    let v = moved(i);
+    let touched = plan.leaves(v).lanes.iter().all(|(_, k)| !k.has(Kinds::UNKNOWN));
+    let narrow = v.ty().is_int() && v.ty().int_width() < 64;
+    narrow && touched && is_either(i, plan) && plan.content.may_hold_seeds(access(i).0)
 }
 
 /// The type as words, if what is loaded or stored there is either a pointer or a `double`, whose shadow may be a seed.
@@ -183,7 +192,8 @@ pub(super) fn needs<'m>(i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
         return vec![];
     }
     let mut needs = vec![Need::Shadow(address)];
-    needs.extend(is_either(i, plan).then_some(Need::Shadow(moved(i))));
+    let told = is_either(i, plan) && !is_piece(i, plan);
+    needs.extend(told.then_some(Need::Shadow(moved(i))));
     needs
 }
 
@@ -240,6 +250,11 @@ pub(super) fn forward_load<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<
     let shadow = a.shadow(address)?;
     let from = or_aside(a, known, shadow, || a.nothing(ty));
     let mut loaded = a.b.load_aligned(ty, from, alignment(i));
+    if is_piece(i, a.plan) {
+        given::is_integer(a.engine, a.b, i, loaded);
+        a.set_shadow(i, ty.zero());
+        return Ok(());
+    }
     if let Some(words) = beside_seeds(i, a.plan) {
         loaded = given::loaded(a, words, a.primal(i), loaded);
     }
@@ -272,6 +287,13 @@ pub(super) fn forward_store<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result
         return Ok(());
     }
     let place = || or_aside(a, known, target, || a.aside(ty));
+    if is_piece(i, a.plan) {
+        given::is_integer(a.engine, a.b, i, value);
+        a.b.before(a.primal(i));
+        given::ended(a, a.primal(address), place(), ty);
+        a.after(i);
+        return Ok(());
+    }
     let (to, left) = match beside_seeds(i, a.plan) {
         Some(words) => {
             a.b.before(a.primal(i));
@@ -294,6 +316,10 @@ pub(super) fn reverse_load<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<()
     let (address, ty) = access(i);
     let known = s.plan.known_target(address);
     if known == Target::Inactive {
+        return Ok(());
+    }
+    if is_piece(i, s.plan) {
+        given::is_integer(s.engine, s.b, i, cotangent);
         return Ok(());
     }
     let cotangent = unless_pointer(i, cotangent, s)?;
@@ -327,6 +353,14 @@ pub(super) fn reverse_store<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(
     }
     let shadow = s.shadow(address)?;
     let (b, alignment) = (s.b, alignment(i));
+    if is_piece(i, s.plan) {
+        guarded(b, s.plan, known, shadow, None, || {
+            let left = given::piece_left(s, shadow, b.load_aligned(ty, shadow, alignment));
+            given::is_integer(s.engine, b, i, left);
+            None
+        });
+        return Ok(());
+    }
     if known == Target::Unknown && s.plan.active(value) {
         let float = match is_either(i, s.plan) {
             true => {
