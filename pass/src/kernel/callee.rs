@@ -96,7 +96,14 @@ pub fn refuse_second_return(call: Value<'_>) -> Result<(), Refusal> {
     match call.call_has("returns_twice") {
         true => {
             let help = "leave the function in another way: by its result, or by an exception that nobody in it catches";
-            Err(Refusal::at(call, "a call that returns a second time", help))
+            let name = call
+                .callee()
+                .map_or_else(String::new, |f| format!(" of `{}`", f.name()));
+            Err(Refusal::at(
+                call,
+                format!("a call{name}, which can return a second time"),
+                help,
+            ))
         }
         false => Ok(()),
     }

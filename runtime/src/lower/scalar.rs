@@ -43,7 +43,12 @@ impl Emitter<'_> {
             Arg::Str(word) => (word.as_str(), &step.args[1..]),
             _ => ("", &step.args[..]),
         };
-        // Constants take the type of a value beside them.
+        // Constants take the type of a value beside them. Where there is none, the result tells, if it is of their type.
+        let own = match (name, operands) {
+            ("icmp" | "fcmp" | "cast", [Arg::Float(_), ..]) => Type::Float(64),
+            ("icmp" | "fcmp" | "cast", _) => Type::Int(64),
+            _ => ty.clone(),
+        };
         let from = operands
             .iter()
             .filter(|_| name != "select")
@@ -51,7 +56,7 @@ impl Emitter<'_> {
                 Arg::Value(v) => Some(self.ty(*v).clone()),
                 _ => None,
             })
-            .unwrap_or_else(|| ty.clone());
+            .unwrap_or(own);
         let (to, of) = (llvm(&ty), llvm(&from));
         let x: Vec<String> = operands
             .iter()

@@ -7,7 +7,7 @@ use super::leaves::Carries;
 use super::leaves::{UNKNOWN, inactive_shadow};
 use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
-use super::{alloc, arithmetic, call, copy, custom, memory, moves, words};
+use super::{alloc, arithmetic, atomic, call, copy, custom, memory, moves, words};
 use crate::kernel::callee::active_exception;
 use crate::kernel::engine::Engine;
 use crate::kernel::rules::{Applied, Class, rule_of};
@@ -78,6 +78,8 @@ pub enum Construct<'m> {
     Load,
     /// `store` of floats or pointers.
     Store,
+    /// An atomic operation on an integer, where floats or pointers may be as well.
+    Atomic,
     /// `memcpy` and `memmove`.
     Copy,
     /// `memset`.
@@ -138,6 +140,10 @@ impl<'m> Construct<'m> {
             }
             LLVMCall | LLVMInvoke => return call::classify(i, plan, engine),
             LLVMAtomicRMW | LLVMAtomicCmpXchg if plan.carries(i.operand(1)).or(plan.carries(i)).any() => {
+                if atomic::may_be_integer(i) {
+                    plan.target(i.operand(0));
+                    return Ok(Self::Atomic);
+                }
                 let help = "move the atomic operation out of the differentiated function";
                 return Err(vec![Refusal::at(i, "an atomic operation on floats or pointers", help)]);
             }
@@ -187,6 +193,7 @@ impl<'m> Construct<'m> {
             Self::Move => moves::needs(i, plan),
             Self::Word => words::needs(i, plan),
             Self::Load | Self::Store => memory::needs(i, plan),
+            Self::Atomic => atomic::needs(i, plan),
             Self::Copy | Self::Fill => copy::needs(i, plan),
             Self::Alloca | Self::Allocate(..) | Self::Reallocate(..) => alloc::needs(self, i, plan),
             Self::Call(_) | Self::Indirect(_) => call::needs(self, i, plan),
@@ -223,6 +230,7 @@ impl<'m> Construct<'m> {
             Self::Move | Self::Word => moves::forward(i, a),
             Self::Load => memory::forward_load(i, a),
             Self::Store => memory::forward_store(i, a),
+            Self::Atomic => atomic::forward(i, a),
             Self::Copy => copy::forward_copy(i, a),
             Self::Fill => copy::forward_fill(i, a),
             Self::Alloca => alloc::forward_alloca(i, a),
@@ -254,6 +262,7 @@ impl<'m> Construct<'m> {
             Self::Word => words::reverse(i, s),
             Self::Load => memory::reverse_load(i, s),
             Self::Store => memory::reverse_store(i, s),
+            Self::Atomic => atomic::reverse(i, s),
             Self::Copy => copy::reverse_copy(i, s),
             Self::Fill => copy::reverse_fill(i, s),
             Self::Reallocate(..) => alloc::reverse_reallocate(self, i, s),

@@ -228,7 +228,12 @@ pub(super) fn guarded<'m>(
 }
 
 /// The shadow address, or in the forward sweep a place of no consequence where there is none.
-fn or_aside<'m>(a: &Augment<'_, 'm>, known: Target, shadow: Value<'m>, aside: impl Fn() -> Value<'m>) -> Value<'m> {
+pub(super) fn or_aside<'m>(
+    a: &Augment<'_, 'm>,
+    known: Target,
+    shadow: Value<'m>,
+    aside: impl Fn() -> Value<'m>,
+) -> Value<'m> {
     match known {
         Target::Active => shadow,
         Target::Inactive => aside(),

@@ -5,6 +5,7 @@
 
 pub mod alloc;
 pub mod arithmetic;
+mod atomic;
 pub mod augment;
 pub mod byvalue;
 pub mod call;

@@ -15,7 +15,8 @@
   }
 
 #define FUNCTIONS(T, F, S)                                                                                             \
-  T exp##S(T), log##S(T), sin##S(T), cos##S(T), sinh##S(T), cosh##S(T), hypot##S(T, T), atan2##S(T, T), sqrt##S(T);    \
+  T exp##S(T), log##S(T), sin##S(T), cos##S(T), tan##S(T), sinh##S(T), cosh##S(T), tanh##S(T), hypot##S(T, T);         \
+  T atan2##S(T, T), sqrt##S(T);                                                                                        \
   T cabs##S(T _Complex z) { return hypot##S(__real__ z, __imag__ z); }                                                 \
   T carg##S(T _Complex z) { return atan2##S(__imag__ z, __real__ z); }                                                 \
   T _Complex cexp##S(T _Complex z) {                                                                                   \
@@ -46,6 +47,33 @@
   T _Complex ccosh##S(T _Complex z) {                                                                                  \
     T x = __real__ z, y = __imag__ z;                                                                                  \
     return pair##F(cosh##S(x) * cos##S(y), sinh##S(x) * sin##S(y));                                                    \
+  }                                                                                                                    \
+  T _Complex ctanh##S(T _Complex z) {                                                                                  \
+    /* Of the tangents of both parts: nothing overflows. */                                                            \
+    T a = tanh##S(__real__ z), b = tan##S(__imag__ z), c = 1 / cosh##S(__real__ z), n = 1 + a * a * b * b;             \
+    return pair##F(a * (1 + b * b) / n, b * c * c / n);                                                                \
+  }                                                                                                                    \
+  T _Complex ctan##S(T _Complex z) {                                                                                   \
+    T _Complex w = ctanh##S(pair##F(-__imag__ z, __real__ z));                                                         \
+    return pair##F(__imag__ w, -__real__ w);                                                                           \
+  }                                                                                                                    \
+  T _Complex casinh##S(T _Complex z) { return clog##S(z + csqrt##S(z * z + 1)); }                                      \
+  T _Complex casin##S(T _Complex z) {                                                                                  \
+    T _Complex w = casinh##S(pair##F(-__imag__ z, __real__ z));                                                        \
+    return pair##F(__imag__ w, -__real__ w);                                                                           \
+  }                                                                                                                    \
+  T _Complex cacosh##S(T _Complex z) { return clog##S(z + csqrt##S(z + 1) * csqrt##S(z - 1)); }                        \
+  T _Complex cacos##S(T _Complex z) {                                                                                  \
+    T _Complex w = casin##S(z);                                                                                        \
+    return pair##F((T)1.57079632679489661923 - __real__ w, -__imag__ w);                                               \
+  }                                                                                                                    \
+  T _Complex catanh##S(T _Complex z) {                                                                                 \
+    T _Complex w = clog##S(1 + z) - clog##S(1 - z);                                                                    \
+    return pair##F(__real__ w / 2, __imag__ w / 2);                                                                    \
+  }                                                                                                                    \
+  T _Complex catan##S(T _Complex z) {                                                                                  \
+    T _Complex w = catanh##S(pair##F(-__imag__ z, __real__ z));                                                        \
+    return pair##F(__imag__ w, -__real__ w);                                                                           \
   }
 
 COMPLEX(double, f64, __muldc3, __divdc3)
