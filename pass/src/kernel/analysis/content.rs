@@ -69,6 +69,8 @@ pub enum Holds {
         other: bool,
         /// May there be what code outside put there, and no code of the module touches?
         unknown: bool,
+        /// Are there `double`s at other than multiples of eight bytes from each other?
+        packed: bool,
     },
 }
 
@@ -79,6 +81,7 @@ impl Holds {
         f32: true,
         other: true,
         unknown: true,
+        packed: false,
     };
 }
 
@@ -315,10 +318,10 @@ fn holds(c: &mut Constraints<'_, '_>, t: Target, size: Option<u64>, open: bool) 
     let undecided = Holds::Undecided {
         pointers: all.has_pointer(),
         f64: all.meets(Kinds::F64 | Kinds::F64_TAIL),
-        // Doubles that lie as no double does are moved, not added.
-        f32: all.meets(Kinds::F32) || met.iter().any(|(s, k)| k.has(Kinds::F64) && is_packed(*s, span, fold)),
+        f32: all.meets(Kinds::F32),
         other: all.meets(Kinds::OTHER_FLOAT | Kinds::F80 | Kinds::F80_TAIL),
         unknown: all.meets(Kinds::UNKNOWN | Kinds::PART),
+        packed: met.iter().any(|(s, k)| k.has(Kinds::F64) && is_packed(*s, span, fold)),
     };
     if all.is_none() && (!unknown || c.told) {
         return if unknown { TOLD_NOTHING } else { Holds::Integers };
@@ -369,6 +372,7 @@ fn holds(c: &mut Constraints<'_, '_>, t: Target, size: Option<u64>, open: bool) 
                 f32,
                 other,
                 unknown: true,
+                packed: false,
             };
         }
         for (lane, _) in lanes.iter_mut().zip(known).filter(|(_, known)| !known) {
@@ -389,6 +393,7 @@ const TOLD_NOTHING: Holds = Holds::Undecided {
     f32: false,
     other: false,
     unknown: true,
+    packed: false,
 };
 
 /// Where in a window there is what of the cells, by its distance from the start.
@@ -443,12 +448,11 @@ fn apart(places: BTreeMap<i64, Kinds>, length: i64, period: u64) -> Option<Holds
     Some(Holds::Fields { period, fields: all })
 }
 
-/// Does a `double` lie at other than a multiple of eight bytes from the start of a window, or from the next one? Where an
-/// address may be any, it is taken to be one of a `double`.
+/// Does a `double` lie where one does only in a struct without padding? Where an address may be any, it is taken to be one of
+/// a `double`.
 fn is_packed(cell: Span, window: Span, fold: i64) -> bool {
-    let strides = [cell.stride, window.stride, fold];
-    strides.iter().any(|s| *s > 8 && s % 8 != 0)
-        || strides.into_iter().fold(0, gcd) % 8 == 0 && (cell.base - window.base) % 8 != 0
+    let stride = gcd(gcd(cell.stride, window.stride), fold);
+    cell.stride > 8 && cell.stride % 8 != 0 || stride % 4 == 0 && (cell.base - window.base) % 4 != 0
 }
 
 fn fields(lanes: &[Kinds], first: u64, period: u64) -> Option<Holds> {

@@ -64,6 +64,7 @@ pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<(), Refu
         f32,
         other,
         unknown,
+        ..
     } = holds(i, plan)
     else {
         return Ok(());
@@ -355,8 +356,18 @@ fn move_back<'m>(
                 }
             }
         }
-        (_, Holds::Undecided { f64, f32, unknown, .. }) => {
-            let sort = word.int(u64::from(*f64) | u64::from(*f32) << 1);
+        (
+            _,
+            Holds::Undecided {
+                f64,
+                f32,
+                unknown,
+                packed,
+                ..
+            },
+        ) => {
+            // Doubles that are no words are moved like floats of either width, not added.
+            let sort = word.int(u64::from(*f64) | u64::from(*f32 || *packed) << 1);
             let sort = if *unknown { b.or(sort, widths(b)) } else { sort };
             b.call(engine.support("cotangent.move.words"), &[to, from, bytes, mask, sort]);
         }

@@ -59,6 +59,7 @@ pub(super) fn held(holds: &Holds) -> Carries {
             f32,
             other,
             unknown,
+            ..
         } => Carries {
             pointers: *pointers || *unknown,
             floats: *f64 || *f32 || *other || *unknown,
