@@ -252,4 +252,4 @@ fn bytes(x: &[f64]) -> f64 {
         + x[1].div_euclid(0.4)
         + f64::from(x[0] > 0.2) * x[3]
 }
-case!(bits_and_bytes, bytes, vec![0.43, 0.71, 0.98, 1.23, 1.5]);
+case!(bits_and_bytes, bytes, vec![0.43, 0.71, 0.98, 1.234, 1.5]);
