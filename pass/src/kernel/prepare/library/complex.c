@@ -15,8 +15,8 @@
   }
 
 #define FUNCTIONS(T, F, S)                                                                                             \
-  T exp##S(T), log##S(T), sin##S(T), cos##S(T), tan##S(T), sinh##S(T), cosh##S(T), tanh##S(T), hypot##S(T, T);         \
-  T atan2##S(T, T), sqrt##S(T);                                                                                        \
+  T exp##S(T), log##S(T), log1p##S(T), sin##S(T), cos##S(T), tan##S(T), sinh##S(T), cosh##S(T), tanh##S(T);            \
+  T hypot##S(T, T), atan2##S(T, T), sqrt##S(T);                                                                        \
   T cabs##S(T _Complex z) { return hypot##S(__real__ z, __imag__ z); }                                                 \
   T carg##S(T _Complex z) { return atan2##S(__imag__ z, __real__ z); }                                                 \
   T _Complex cexp##S(T _Complex z) {                                                                                   \
@@ -57,7 +57,17 @@
     T _Complex w = ctanh##S(pair##F(-__imag__ z, __real__ z));                                                         \
     return pair##F(__imag__ w, -__real__ w);                                                                           \
   }                                                                                                                    \
-  T _Complex casinh##S(T _Complex z) { return clog##S(z + csqrt##S(z * z + 1)); }                                      \
+  /* log(1 + z), to rounding for small z, too. */                                                                      \
+  static T _Complex clog1p##S(T _Complex z) {                                                                          \
+    T a = __real__ z, b = __imag__ z;                                                                                  \
+    if (!(-0.5 < a && a < 1 && -1 < b && b < 1)) return clog##S(1 + z);                                                \
+    return pair##F(log1p##S(2 * a + a * a + b * b) / 2, atan2##S(b, 1 + a));                                           \
+  }                                                                                                                    \
+  T _Complex casinh##S(T _Complex z) {                                                                                 \
+    /* It is odd: on the right nothing cancels. */                                                                     \
+    if (__real__ z < 0) return -casinh##S(-z);                                                                         \
+    return clog1p##S(z + z * z / (csqrt##S(z * z + 1) + 1));                                                           \
+  }                                                                                                                    \
   T _Complex casin##S(T _Complex z) {                                                                                  \
     T _Complex w = casinh##S(pair##F(-__imag__ z, __real__ z));                                                        \
     return pair##F(__imag__ w, -__real__ w);                                                                           \
@@ -68,8 +78,9 @@
     return pair##F((T)1.57079632679489661923 - __real__ w, -__imag__ w);                                               \
   }                                                                                                                    \
   T _Complex catanh##S(T _Complex z) {                                                                                 \
-    T _Complex w = clog##S(1 + z) - clog##S(1 - z);                                                                    \
-    return pair##F(__real__ w / 2, __imag__ w / 2);                                                                    \
+    /* Both parts by themselves: nothing cancels. */                                                                   \
+    T x = __real__ z, y = __imag__ z, a = x < 0 ? -x : x, r = log1p##S(4 * a / ((1 - a) * (1 - a) + y * y)) / 4;       \
+    return pair##F(x < 0 ? -r : r, atan2##S(2 * y, (1 - a) * (1 + a) - y * y) / 2);                                    \
   }                                                                                                                    \
   T _Complex catan##S(T _Complex z) {                                                                                  \
     T _Complex w = catanh##S(pair##F(-__imag__ z, __real__ z));                                                        \
