@@ -1,7 +1,7 @@
 //! Machine code that outlives the run: trained with a JIT, deployed without one.
 //!
 //!     cargo cotangent run --example saved -- save compiled.so
-//!     cargo cotangent run --no-default-features --features runtime --example saved -- load compiled.so
+//!     cargo cotangent run --no-default-features --example saved -- load compiled.so
 //!
 //! The first run compiles as always, and writes what it compiled. The second program has no JIT and needs no LLVM.
 

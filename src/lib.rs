@@ -45,8 +45,6 @@
 //! meets; a kernel's derivatives are compiled with the program. The time of a gradient is a small multiple of the
 //! function's, and its memory what the backward reads: `cargo cotangent explain f` tells.
 
-#![cfg(feature = "runtime")]
-
 pub use cotangent_macros::{Differentiable, custom_jvp, custom_vjp, differentiable, inactive, op};
 #[cfg(feature = "jit")]
 pub use cotangent_runtime::engine::save_compiled;

@@ -19,10 +19,6 @@ pub(crate) fn demo(arguments: &[OsString]) -> Result<()> {
 pub(crate) fn test(arguments: &[OsString]) -> Result<()> {
     setup::ensure()?;
     cargo(["test", "--workspace", "--exclude", "cotangent"], arguments)?;
-    cargo(
-        ["test", "--package", "cotangent", "--features", "cli", "--bins"],
-        arguments,
-    )?;
     cotangent(["test", "--package", "cotangent"], arguments)?;
     cotangent(["test", "--package", "cotangent", "--benches"], arguments)?;
     kernels::in_cpp(&[&"--small".into()])?;
@@ -44,7 +40,7 @@ fn without_jit() -> Result<()> {
     let file = target().join("saved.so").into_os_string();
     let run = ["run", "--package", "cotangent", "--example", "saved", "--"];
     cotangent(run, &["save".into(), file.clone()])?;
-    let bare = ["run", "--no-default-features", "--features", "runtime"];
+    let bare = ["run", "--no-default-features"];
     cotangent(bare.into_iter().chain(run[1..].iter().copied()), &["load".into(), file])
 }
 
@@ -75,16 +71,7 @@ pub(crate) fn ci() -> Result<()> {
     setup::ensure()?;
     cargo(["fmt", "--all", "--check"], &[])?;
     cargo(
-        [
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--features",
-            "cotangent/cli",
-            "--",
-            "--deny",
-            "warnings",
-        ],
+        ["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"],
         &[],
     )?;
     test(&[])

@@ -13,6 +13,9 @@ static double single(double x) {
 }
 int main(void) {
   VECTOR(all, 4, 0.53, 0.27, 0.76, 0.41);
+  VECTOR(all, 4, -1.7, 0.27, -0.76, 0.41);
+  VECTOR(all, 4, 2e-3, -1e-3, -3e-3, 1e-3);
+  VECTOR(all, 4, -1e4, 40, 30, -1e3);
   const double h = 1e-3, d = (single(0.7 + h) - single(0.7 - h)) / (2 * h);
   agree("reverse of single", __enzyme_autodiff((void *)single, 0.7), d, 1e-3);
   agree("forward of single", __enzyme_fwddiff((void *)single, enzyme_dup, 0.7, 1.0), d, 1e-3);

@@ -1,4 +1,5 @@
-//! Test files in Rust: one test crate of all files, built with `cargo cotangent`, one process per test.
+//! Test files in Rust: one test crate of all files, built with `cargo cotangent`, one process per test. The files are
+//! dealt out to a few test programs, for one link keeps one core busy.
 
 use super::{End, process, scratch};
 use crate::chores::{cargo_command, root, target};
@@ -12,10 +13,13 @@ use std::time::Duration;
 /// Longest time for one test.
 const PATIENCE: Duration = Duration::from_secs(180);
 
+/// Most test programs of a crate: each holds LibTorch's bindings and the compiler's memory anew.
+const MOST_PROGRAMS: usize = 4;
+
 /// A test crate.
 pub(super) struct TestCrate {
-    /// What its test is called; a name of its own for each kind of case.
-    name: &'static str,
+    /// What its test programs are called.
+    programs: Vec<String>,
     package: PathBuf,
     /// How far the crate is optimised.
     level: u8,
@@ -29,7 +33,8 @@ pub(super) struct Outcome {
 }
 
 impl TestCrate {
-    /// Writes a package with one integration test that has every file of the folder as a module.
+    /// Writes a package whose integration tests have every file of the folder as a module. `name` is one of its own for
+    /// each kind of case.
     pub(super) fn write(name: &'static str, from: &Path, level: u8) -> Result<TestCrate> {
         let from = std::path::absolute(from)?;
         let package = scratch(name);
@@ -40,24 +45,29 @@ impl TestCrate {
             .collect::<Result<_>>()?;
         files.retain(|f| f.extension().is_some_and(|e| e == "rs"));
         files.sort();
-        let mut modules = String::new();
-        for file in &files {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let programs: Vec<String> = (0..cores.min(MOST_PROGRAMS)).map(|i| format!("{name}_{i}")).collect();
+        let mut modules = vec![String::new(); programs.len()];
+        for (i, file) in files.iter().enumerate() {
             let module = file
                 .file_stem()
                 .and_then(|s| s.to_str())
                 .context("a file name that is not text")?;
             if module != "support" {
-                writeln!(modules, "#[path = {file:?}]\nmod {module};")?;
+                writeln!(modules[i % programs.len()], "#[path = {file:?}]\nmod {module};")?;
             }
         }
-        let manifest = format!(
-            "[package]\nname = \"{name}-cases\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n[dependencies]\n\
-             cotangent = {{ path = {:?} }}\ntch = \"=0.26.0\"\n\n[[test]]\nname = \"{name}\"\npath = \"tests/{name}.rs\"\n\n\
-             [workspace]\n\n{}",
+        let mut manifest = format!(
+            "[package]\nname = \"{name}-cases\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\
+             autotests = false\n\n[dependencies]\ncotangent = {{ path = {:?} }}\ntch = \"=0.26.0\"\n\n\
+             [lib]\ntest = false\ndoctest = false\n\n[workspace]\n\n{}\n",
             root(),
             profiles(level)?
         );
-        write(&package.join(format!("tests/{name}.rs")), &modules)?;
+        for (program, modules) in programs.iter().zip(&modules) {
+            writeln!(manifest, "[[test]]\nname = {program:?}\npath = \"tests/{program}.rs\"\n")?;
+            write(&package.join(format!("tests/{program}.rs")), modules)?;
+        }
         write(&package.join("src/lib.rs"), "")?;
         write(&package.join("Cargo.toml"), &manifest)?;
         // The workspace's own versions, where both have a package.
@@ -65,27 +75,36 @@ impl TestCrate {
         if !lock.exists() {
             fs::copy(root().join("Cargo.lock"), lock)?;
         }
-        Ok(TestCrate { name, package, level })
+        Ok(TestCrate { programs, package, level })
     }
 
     /// Builds the crate and runs all its tests whose name contains `only`.
     pub(super) fn run(&self, only: Option<&str>) -> Result<Vec<Outcome>> {
         self.build()?;
-        let program = self.newest()?;
-        let tests = list(&program, only)?;
-        let ends = process::for_each(&tests, String::clone, |i, name| {
-            let regions = self.package.join(format!("regions-{i}"));
-            let _ = fs::remove_file(&regions);
-            let end = run_one(&program, name, &regions);
-            let made = fs::read_to_string(&regions).unwrap_or_default();
-            let _ = fs::remove_file(&regions);
-            (end, made)
-        })?;
+        let mut tests = Vec::new();
+        for name in &self.programs {
+            let program = newest(name)?;
+            tests.extend(list(&program, only)?.into_iter().map(|test| (program.clone(), test)));
+        }
+        let ends = process::for_each(
+            &tests,
+            |(_, name)| name.clone(),
+            |i, (program, name)| {
+                let regions = self.package.join(format!("regions-{i}"));
+                let _ = fs::remove_file(&regions);
+                let end = run_one(program, name, &regions);
+                let made = fs::read_to_string(&regions).unwrap_or_default();
+                let _ = fs::remove_file(&regions);
+                (end, made)
+            },
+        )?;
         let outcomes = tests
             .into_iter()
             .zip(ends)
-            .map(|(name, (end, regions))| Outcome { name, end, regions });
-        Ok(outcomes.collect())
+            .map(|((_, name), (end, regions))| Outcome { name, end, regions });
+        let mut outcomes: Vec<Outcome> = outcomes.collect();
+        outcomes.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(outcomes)
     }
 
     /// Builds the test; functions that are refused fail when they are called, not the build.
@@ -108,28 +127,28 @@ impl TestCrate {
         }
         Ok(())
     }
+}
 
-    /// The test program that was built last.
-    fn newest(&self) -> Result<PathBuf> {
-        let mut found: Option<(std::time::SystemTime, PathBuf)> = None;
-        let prefix = format!("{}-", self.name);
-        for triple in fs::read_dir(target().join("cotangent"))?.flatten() {
-            let Ok(files) = fs::read_dir(triple.path().join("debug/deps")) else {
-                continue;
-            };
-            for file in files.flatten() {
-                let name = file.file_name();
-                let name = name.to_string_lossy();
-                if name.starts_with(&prefix) && !name.contains('.') {
-                    let time = file.metadata()?.modified()?;
-                    if found.as_ref().is_none_or(|(t, _)| time > *t) {
-                        found = Some((time, file.path()));
-                    }
+/// The test program of a name that was built last.
+fn newest(name: &str) -> Result<PathBuf> {
+    let mut found: Option<(std::time::SystemTime, PathBuf)> = None;
+    let prefix = format!("{name}-");
+    for triple in fs::read_dir(target().join("cotangent"))?.flatten() {
+        let Ok(files) = fs::read_dir(triple.path().join("debug/deps")) else {
+            continue;
+        };
+        for file in files.flatten() {
+            let name = file.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with(&prefix) && !name.contains('.') {
+                let time = file.metadata()?.modified()?;
+                if found.as_ref().is_none_or(|(t, _)| time > *t) {
+                    found = Some((time, file.path()));
                 }
             }
         }
-        Ok(found.context("the build left no test program")?.1)
     }
+    Ok(found.context("the build left no test program")?.1)
 }
 
 /// The workspace's profiles, so that what both build is built once; the tests themselves are optimised as asked.
