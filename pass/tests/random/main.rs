@@ -1,7 +1,7 @@
 //! Random programs: reverse = forward = differences, from code of every optimisation level, and no block of the heap is
-//! lost. Of some, two directions of the reverse at once are what each is alone. Half of them compute ([`generate`]), half move values about ([`movement`]). `RANDOM=20000 cargo test --release
-//! --test random` tries as many; `RANDOM_SEED` gives the first seed, and what is made of the
-//! last ones stays in the folder `RANDOM_KEEP`, if that is given.
+//! lost. Of some, two directions of the reverse at once are what each is alone. Half of them compute ([`generate`]), half
+//! move values about ([`movement`]). `RANDOM=20000 cargo test --release --test random` tries as many; `RANDOM_SEED` gives
+//! the first seed, and what is made of the last ones stays in the folder `RANDOM_KEEP`, if that is given.
 
 #[allow(dead_code, reason = "the bench uses the rest")]
 mod generate;
@@ -38,7 +38,7 @@ struct Programs {
     is_narrow: fn(u64) -> bool,
     /// One of so many may be refused when it is compiled.
     refused: usize,
-    /// One of so many may be refused when it runs.
+    /// One of so many runs may be refused when it comes to that.
     stopped: usize,
 }
 
@@ -96,12 +96,12 @@ fn compiled(text: &str) -> Result<String, String> {
     fs::read_to_string(folder.path().join("primal.ll")).map_err(|e| e.to_string())
 }
 
-/// Runs a command; gives what it said if it failed.
-fn command(command: &mut Command) -> Result<(), String> {
+/// Runs a command; gives what it said, as an error if it failed.
+fn command(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|e| format!("{command:?}: {e}"))?;
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match output.status.success() {
-        true => Ok(()),
+        true => Ok(said(&output.stdout)),
         false => Err(format!(
             "{:?}\n{}{}",
             output.status,
@@ -114,7 +114,7 @@ fn command(command: &mut Command) -> Result<(), String> {
 /// Checks as many programs of a sort as are asked for.
 fn agree(programs: Programs) {
     let (count, seed) = (number("RANDOM", 1000).div_ceil(2), number("RANDOM_SEED", 1));
-    let (mut wrong, mut refused, mut why) = (String::new(), 0, String::new());
+    let (mut wrong, mut refused, mut stopped, mut why) = (String::new(), 0, 0, String::new());
     for first in (seed..seed + count).step_by(BATCH) {
         let seeds: Vec<_> = (first..(first + BATCH).min(seed + count)).collect();
         let text = (programs.module)(&seeds).expect("a module of programs");
@@ -129,9 +129,10 @@ fn agree(programs: Programs) {
         });
         for (level, outcome) in outcomes.into_iter().enumerate() {
             match outcome {
-                Ok((more, reason)) => {
-                    refused += more;
-                    why += &reason;
+                Ok(done) => {
+                    refused += done.refused;
+                    stopped += done.stopped;
+                    why += &done.why;
                 }
                 Err(why) => writeln!(wrong, "-O{level}, programs {first}..: {why}").unwrap(),
             }
@@ -144,10 +145,26 @@ fn agree(programs: Programs) {
         "{refused} of {} were refused: {why}",
         4 * count
     );
+    // Each is run twice at every level.
+    println!("{stopped} of {} runs were stopped", 8 * count);
+    assert!(
+        stopped <= 8 * count / programs.stopped + 2,
+        "{stopped} of {} runs were stopped",
+        8 * count
+    );
 }
 
-/// Differentiates, compiles and runs some programs; gives the number of those that were refused, and a reason.
-fn check(programs: Programs, seeds: &[usize], text: &str, level: u32) -> Result<(usize, String), String> {
+/// How a batch of programs ended in which nothing was wrong.
+struct Ended {
+    /// Programs that were refused when they were compiled, and the reasons.
+    refused: usize,
+    why: String,
+    /// Runs that the derivative refused.
+    stopped: usize,
+}
+
+/// Differentiates, compiles and runs some programs.
+fn check(programs: Programs, seeds: &[usize], text: &str, level: u32) -> Result<Ended, String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let folder = match env::var_os("RANDOM_KEEP") {
         Some(kept) => Path::new(&kept).join(format!("O{level}")),
@@ -193,8 +210,13 @@ fn check(programs: Programs, seeds: &[usize], text: &str, level: u32) -> Result<
         "run",
     ];
     command(Command::new("clang-22").args(arguments).current_dir(&folder))?;
-    command(Command::new("timeout").args(["60", "./run"]).current_dir(&folder))?;
-    Ok((all - seeds.len(), why))
+    let said = command(Command::new("timeout").args(["60", "./run"]).current_dir(&folder))?;
+    let stopped = said.lines().find_map(|l| l.strip_prefix("stopped ")?.parse().ok());
+    Ok(Ended {
+        refused: all - seeds.len(),
+        why,
+        stopped: stopped.ok_or("the driver counts what stopped")?,
+    })
 }
 
 /// The number of the program that a function belongs to.
@@ -207,8 +229,8 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
     fs::write(folder.join(name), text).map_err(|e| format!("{name}: {e}"))
 }
 
-/// The module with `grad{k}` and `tan{k}` for every `f{k}`, and `both{k}` for some, differentiated as the frontends do; or the functions that
-/// were refused.
+/// The module with `grad{k}` and `tan{k}` for every `f{k}`, and `both{k}` for some, differentiated as the frontends do; or
+/// the functions that were refused.
 fn differentiated(program: &OwnedModule, seeds: &[usize], level: u32) -> Result<Result<String, Vec<Refusal>>, String> {
     let program = program.get();
     if level > 0 {
@@ -279,7 +301,6 @@ fn table(programs: Programs, seeds: &[usize], all: &[usize]) -> String {
         )
         .unwrap();
     }
-    let (count, stopped) = (seeds.len(), 2 * seeds.len() / programs.stopped);
-    writeln!(text, "}};\nconst int program_count = {count}, may_stop = {stopped};").unwrap();
+    writeln!(text, "}};\nconst int program_count = {};", seeds.len()).unwrap();
     text
 }

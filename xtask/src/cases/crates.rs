@@ -65,7 +65,10 @@ impl TestCrate {
             profiles(level)?
         );
         for (program, modules) in programs.iter().zip(&modules) {
-            writeln!(manifest, "[[test]]\nname = {program:?}\npath = \"tests/{program}.rs\"\n")?;
+            writeln!(
+                manifest,
+                "[[test]]\nname = {program:?}\npath = \"tests/{program}.rs\"\n"
+            )?;
             write(&package.join(format!("tests/{program}.rs")), modules)?;
         }
         write(&package.join("src/lib.rs"), "")?;
@@ -75,7 +78,11 @@ impl TestCrate {
         if !lock.exists() {
             fs::copy(root().join("Cargo.lock"), lock)?;
         }
-        Ok(TestCrate { programs, package, level })
+        Ok(TestCrate {
+            programs,
+            package,
+            level,
+        })
     }
 
     /// Builds the crate and runs all its tests whose name contains `only`.

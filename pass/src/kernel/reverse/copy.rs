@@ -16,7 +16,7 @@ use crate::kernel::Refusal;
 use crate::kernel::analysis::{Field, Holds};
 use crate::kernel::engine::Engine;
 use crate::kernel::lost::{Lost, message};
-use crate::llvm::{Builder, IntPredicate, Linkage, Value};
+use crate::llvm::{Builder, IntPredicate, Linkage, Opcode, Value};
 
 /// Shorter structures are copied field by field, in line.
 const SHORT: u64 = 256;
@@ -115,6 +115,19 @@ pub(super) fn needs<'m>(i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
     needs
 }
 
+/// Of which ends of a copy the address tells where words begin, as `support/words.ll` wants it.
+fn told<'m>(i: Value<'m>, holds: &Holds) -> Value<'m> {
+    let packed = matches!(holds, Holds::Undecided { packed: true, .. });
+    let bit = |k: u32| u64::from(!packed && !is_part(i.operand(k))) << k;
+    i.operand(2).ty().context().int(64).int(bit(0) | bit(1))
+}
+
+/// May the pointer lead to what was cut out of a variable? LLVM aligns that by where it began.
+fn is_part(pointer: Value<'_>) -> bool {
+    let objects = pointer.underlying_objects();
+    objects.iter().any(|o| o.is(Opcode::LLVMAlloca) && o.alignment() < 8)
+}
+
 /// The table of offsets that `support/copy.ll` and `fields.ll` read, and its length.
 fn table<'m>(engine: &Engine<'m>, offsets: &[u64]) -> (Value<'m>, Value<'m>) {
     let word = engine.module().context().int(64);
@@ -210,16 +223,27 @@ pub(super) fn forward_copy<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<
             }
         }
         Holds::Undecided { .. } => {
+            let told = told(i, &holds);
             let mask = match seeds.contains(&true) {
                 true => {
                     let seeds = seeds.map(|s| word.int(u64::from(s)));
                     let (primal_to, primal_from) = (a.primal(to), a.primal(from));
-                    let all = [a.arena, s_to, s_from, bytes, primal_to, primal_from, seeds[0], seeds[1]];
+                    let all = [
+                        a.arena,
+                        s_to,
+                        s_from,
+                        bytes,
+                        primal_to,
+                        primal_from,
+                        seeds[0],
+                        seeds[1],
+                        told,
+                    ];
                     b.call(a.engine.support("cotangent.copy.given"), &all)
                 }
                 false => b.call(
                     a.engine.support("cotangent.copy.words"),
-                    &[a.arena, s_to, s_from, bytes],
+                    &[a.arena, s_to, s_from, bytes, told],
                 ),
             };
             if let Some(field) = a.field(a.plan.shape.region_of_value(i), Slot::Mask(i, a.direction)) {
@@ -280,7 +304,8 @@ pub(super) fn reverse_copy<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<()
             b.at_end(both);
             end
         });
-        move_back(engine, b, &holds, (s_from, s_to), (bytes, size(i)), mask, moves);
+        let told = told(i, &holds);
+        move_back(engine, b, &holds, (s_from, s_to), (bytes, size(i)), (mask, told), moves);
         if let Some(end) = end {
             b.br(end);
             b.at_end(end);
@@ -297,7 +322,7 @@ fn move_back<'m>(
     holds: &Holds,
     (to, from): (Value<'m>, Value<'m>),
     (bytes, constant): (Value<'m>, Option<u64>),
-    mask: Value<'m>,
+    (mask, told): (Value<'m>, Value<'m>),
     overlap: bool,
 ) {
     let context = engine.module().context();
@@ -369,7 +394,8 @@ fn move_back<'m>(
             // Doubles that are no words are moved like floats of either width, not added.
             let sort = word.int(u64::from(*f64) | u64::from(*f32 || *packed) << 1);
             let sort = if *unknown { b.or(sort, widths(b)) } else { sort };
-            b.call(engine.support("cotangent.move.words"), &[to, from, bytes, mask, sort]);
+            let all = [to, from, bytes, mask, sort, told];
+            b.call(engine.support("cotangent.move.words"), &all);
         }
         (_, Holds::Integers) => {}
     }

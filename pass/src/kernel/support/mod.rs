@@ -2,9 +2,10 @@
 
 use crate::llvm::{Function, Linkage, Mod, parse_text};
 
-const TEXTS: [&str; 5] = [
+const TEXTS: [&str; 6] = [
     include_str!("arena.ll"),
     include_str!("copy.ll"),
+    include_str!("words.ll"),
     include_str!("given.ll"),
     include_str!("../forward/support.ll"),
     include_str!("table.ll"),
