@@ -152,6 +152,27 @@ fn is_intrinsic(name: &str, known: &str) -> bool {
     name == known || name.strip_prefix(known).is_some_and(|rest| rest.starts_with('.'))
 }
 
+/// What a call does with a block of memory as a whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Block {
+    /// From its second argument to its first.
+    Copy,
+    /// All bytes alike, behind its first argument.
+    Fill,
+}
+
+/// What a function of the name does with blocks of memory, if it is one of LLVM's or of the library's for that.
+pub fn of_block(name: &str) -> Option<Block> {
+    let is = |known: &str| match name.strip_prefix("llvm.") {
+        Some(name) => is_intrinsic(name, known),
+        None => name == known,
+    };
+    if is("memcpy") || is("memmove") {
+        return Some(Block::Copy);
+    }
+    is("memset").then_some(Block::Fill)
+}
+
 fn of_intrinsic<'m>(call: Value<'m>, name: &str) -> Result<Callee<'m>, Refusal> {
     let base = |known: &str| is_intrinsic(name, known);
     if ["memcpy", "memmove", "memcpy.inline"].into_iter().any(base) {

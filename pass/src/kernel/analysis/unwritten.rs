@@ -13,7 +13,7 @@ use super::constraints::Constraints;
 use super::content::Content;
 use super::regions::Origin;
 use crate::kernel::attributes::has_own_rule;
-use crate::kernel::callee::{does_output, is_silent};
+use crate::kernel::callee::{does_output, is_silent, of_block};
 use crate::kernel::caught;
 use crate::kernel::rules::rule_of;
 use crate::llvm::{Function, Mod, Opcode, Value};
@@ -111,11 +111,7 @@ fn alone<'m>(roots: &[Function<'m>], known: &HashSet<u32>, c: &mut Constraints<'
     let (mut alone, mut shared) = (HashSet::new(), HashSet::new());
     for f in roots {
         for (k, p) in f.params().into_iter().enumerate() {
-            let first = c.slots_of(p);
-            let targets: Vec<_> = (first..first + c.shape(p).slots)
-                .filter_map(|s| c.regions.target(s))
-                .map(|t| t.node)
-                .collect();
+            let targets = c.targets(p);
             match f.param_attribute(k as u32, "noalias") {
                 Some(_) if p.ty().is_pointer() => alone.extend(targets),
                 _ => shared.extend(targets),
@@ -169,15 +165,7 @@ fn call<'m>(i: Value<'m>, catches: bool, c: &mut Constraints<'_, 'm>) -> Option<
         return Some(vec![]);
     }
     let effects = i.effects();
-    let copies = [
-        "llvm.memcpy",
-        "llvm.memmove",
-        "llvm.memset",
-        "memcpy",
-        "memmove",
-        "memset",
-    ];
-    if copies.iter().any(|known| name.starts_with(known)) {
+    if of_block(&name).is_some() {
         return target(arguments[0], c).map(|n| vec![n]);
     }
     if effects.other.writes && !does_output(&name) {
@@ -188,9 +176,7 @@ fn call<'m>(i: Value<'m>, catches: bool, c: &mut Constraints<'_, 'm>) -> Option<
     for (k, a) in arguments.iter().enumerate().filter(|(_, a)| !constant(a)) {
         let (access, kept) = i.argument_effects(k as u32);
         if (access.writes && effects.arguments.writes) || kept {
-            let first = c.slots_of(*a);
-            let targets = (first..first + c.shape(*a).slots).filter_map(|s| c.regions.target(s));
-            let targets = targets.map(|t| t.node).collect();
+            let targets = c.targets(*a);
             nodes.extend(c.regions.reach(targets));
         }
     }

@@ -9,7 +9,7 @@ use crate::kernel::analysis::content::classes;
 use crate::kernel::analysis::shape::Sort;
 use crate::kernel::analysis::words::Words;
 use crate::kernel::attributes::{INACTIVE, has_own_rule};
-use crate::kernel::callee::is_silent;
+use crate::kernel::callee::{Block, is_silent, of_block};
 use crate::kernel::rules::{Class, known_body, rule_of};
 use crate::llvm::{Function, Mod, Opcode, Type, Value};
 use std::collections::{HashMap, HashSet};
@@ -121,10 +121,7 @@ impl<'m> Flows<'m> {
 
     /// The numbers of all memory that the pointers in a value lead to, over pointers in memory, too.
     pub(super) fn reached(&mut self, c: &mut Constraints<'_, 'm>, v: Value<'m>) -> Vec<u32> {
-        let first = c.slots_of(v);
-        let slots = c.shapes.of(v.ty()).slots;
-        let targets = (first..first + slots).filter_map(|s| c.regions.target(s));
-        let targets = targets.map(|t| t.node).collect();
+        let targets = c.targets(v);
         let mut found = vec![];
         for node in c.regions.reach(targets) {
             found.push(self.object(node));
@@ -396,12 +393,10 @@ impl<'m> Flows<'m> {
         if name.starts_with("llvm.va_start") {
             return self.variable(arguments[0], i.block().parent(), c);
         }
-        let is = |names: &[&str]| names.iter().any(|n| name.starts_with(n));
-        if is(&["llvm.memcpy", "llvm.memmove", "memcpy", "memmove"]) {
-            return self.block(i, &arguments[..2], c);
-        }
-        if is(&["llvm.memset", "memset"]) {
-            return self.block(i, &arguments[..1], c);
+        match of_block(&name) {
+            Some(Block::Copy) => return self.block(i, &arguments[..2], c),
+            Some(Block::Fill) => return self.block(i, &arguments[..1], c),
+            None => {}
         }
         if !i.call_has("noreturn")
             && callee.string_attribute(INACTIVE).is_none()

@@ -5,7 +5,7 @@ use crate::kernel::analysis::allocations::{Allocation, allocation};
 use crate::kernel::analysis::regions::Origin;
 use crate::kernel::analysis::shape::Sort;
 use crate::kernel::analysis::span::Span;
-use crate::kernel::callee::{does_output, is_silent};
+use crate::kernel::callee::{Block, does_output, is_silent, of_block};
 use crate::kernel::rules::rule_of;
 use crate::llvm::{Function, Value};
 
@@ -46,8 +46,7 @@ impl<'m> Constraints<'_, 'm> {
         if !callee.is_declaration() {
             return self.bind(callee, i, &arguments);
         }
-        let block = ["llvm.memcpy", "llvm.memmove"].iter().any(|p| name.starts_with(p));
-        if block || matches!(&*name, "memcpy" | "memmove") {
+        if of_block(&name) == Some(Block::Copy) {
             let (to, from, size) = (arguments[0], arguments[1], arguments[2]);
             match size.is_const_int() {
                 true if size.zext_value() <= BLOCK && is_whole(i, size.zext_value()) => {
@@ -55,7 +54,7 @@ impl<'m> Constraints<'_, 'm> {
                 }
                 _ => self.copy_unknown(i, to, from),
             }
-            if !block {
+            if !name.starts_with("llvm.") {
                 let result = self.slots_of(i);
                 self.copy_value(to, result);
             }

@@ -172,6 +172,13 @@ impl<'a, 'm> Constraints<'a, 'm> {
         self.slots_of(v) + leaf.slot
     }
 
+    /// The nodes that the pointers in a value lead to.
+    pub(crate) fn targets(&mut self, v: Value<'m>) -> Vec<u32> {
+        let first = self.slots_of(v);
+        let slots = first..first + self.shape(v).slots;
+        slots.filter_map(|s| Some(self.regions.target(s)?.node)).collect()
+    }
+
     pub(crate) fn shape(&mut self, v: Value<'m>) -> Rc<Shape> {
         self.shapes.of(v.ty())
     }
