@@ -17,6 +17,7 @@ use super::crossing;
 use super::kinds::Kinds;
 use super::regions::{Origin, Target};
 use super::span::{Span, gcd};
+use super::start::Start;
 use crate::llvm::{Analyses, Function, Mod, Value};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -69,8 +70,8 @@ pub enum Holds {
         other: bool,
         /// May there be what code outside put there, and no code of the module touches?
         unknown: bool,
-        /// Are there `double`s at other than multiples of eight bytes from each other?
-        packed: bool,
+        /// Where may they begin?
+        words: Start,
     },
 }
 
@@ -81,7 +82,7 @@ impl Holds {
         f32: true,
         other: true,
         unknown: true,
-        packed: false,
+        words: Start::Aligned,
     };
 }
 
@@ -321,7 +322,7 @@ fn holds(c: &mut Constraints<'_, '_>, t: Target, size: Option<u64>, open: bool) 
         f32: all.meets(Kinds::F32),
         other: all.meets(Kinds::OTHER_FLOAT | Kinds::F80 | Kinds::F80_TAIL),
         unknown: all.meets(Kinds::UNKNOWN | Kinds::PART),
-        packed: met.iter().any(|(s, k)| k.has(Kinds::F64) && is_packed(*s, span, fold)),
+        words: Start::of(&met, span, fold),
     };
     if all.is_none() && (!unknown || c.told) {
         return if unknown { TOLD_NOTHING } else { Holds::Integers };
@@ -372,7 +373,7 @@ fn holds(c: &mut Constraints<'_, '_>, t: Target, size: Option<u64>, open: bool) 
                 f32,
                 other,
                 unknown: true,
-                packed: false,
+                words: Start::Aligned,
             };
         }
         for (lane, _) in lanes.iter_mut().zip(known).filter(|(_, known)| !known) {
@@ -393,7 +394,7 @@ const TOLD_NOTHING: Holds = Holds::Undecided {
     f32: false,
     other: false,
     unknown: true,
-    packed: false,
+    words: Start::Aligned,
 };
 
 /// Where in a window there is what of the cells, by its distance from the start.
@@ -446,13 +447,6 @@ fn apart(places: BTreeMap<i64, Kinds>, length: i64, period: u64) -> Option<Holds
         all.extend(fields);
     }
     Some(Holds::Fields { period, fields: all })
-}
-
-/// Does a `double` lie where one does only in a struct without padding? Where an address may be any, it is taken to be one of
-/// a `double`.
-fn is_packed(cell: Span, window: Span, fold: i64) -> bool {
-    let stride = gcd(gcd(cell.stride, window.stride), fold);
-    cell.stride > 8 && cell.stride % 8 != 0 || stride % 4 == 0 && (cell.base - window.base) % 4 != 0
 }
 
 fn fields(lanes: &[Kinds], first: u64, period: u64) -> Option<Holds> {

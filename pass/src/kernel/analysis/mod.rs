@@ -15,9 +15,11 @@ mod pieces;
 mod regions;
 mod shape;
 mod span;
+mod start;
 pub mod unwritten;
 pub mod words;
 
 pub use allocations::{Allocation, Size, allocation};
 pub use content::{Content, Field, Holds};
 pub use kinds::Kinds;
+pub use start::Start;

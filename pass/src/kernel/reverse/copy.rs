@@ -13,7 +13,7 @@ use super::memory::{guarded, held};
 use super::plan::{Need, Plan, Target};
 use super::sweep::Sweep;
 use crate::kernel::Refusal;
-use crate::kernel::analysis::{Field, Holds};
+use crate::kernel::analysis::{Field, Holds, Start};
 use crate::kernel::engine::Engine;
 use crate::kernel::lost::{Lost, message};
 use crate::llvm::{Builder, IntPredicate, Linkage, Opcode, Value};
@@ -115,11 +115,20 @@ pub(super) fn needs<'m>(i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
     needs
 }
 
-/// Of which ends of a copy the address tells where words begin, as `support/words.ll` wants it.
+/// What tells where words begin, as `support/words.ll` wants it.
 fn told<'m>(i: Value<'m>, holds: &Holds) -> Value<'m> {
-    let packed = matches!(holds, Holds::Undecided { packed: true, .. });
-    let bit = |k: u32| u64::from(!packed && !is_part(i.operand(k))) << k;
-    i.operand(2).ty().context().int(64).int(bit(0) | bit(1))
+    let word = i.operand(2).ty().context().int(64);
+    let by_address = |k: u32| u64::from(!is_part(i.operand(k))) << k;
+    match holds {
+        Holds::Undecided {
+            words: Start::At(distance),
+            ..
+        } => word.int(8 + distance),
+        Holds::Undecided {
+            words: Start::Aligned, ..
+        } => word.int(by_address(0) | by_address(1)),
+        _ => word.zero(),
+    }
 }
 
 /// May the pointer lead to what was cut out of a variable? LLVM aligns that by where it began.
@@ -387,12 +396,12 @@ fn move_back<'m>(
                 f64,
                 f32,
                 unknown,
-                packed,
+                words,
                 ..
             },
         ) => {
             // Doubles that are no words are moved like floats of either width, not added.
-            let sort = word.int(u64::from(*f64) | u64::from(*f32 || *packed) << 1);
+            let sort = word.int(u64::from(*f64) | u64::from(*f32 || *words == Start::Apart) << 1);
             let sort = if *unknown { b.or(sort, widths(b)) } else { sort };
             let all = [to, from, bytes, mask, sort, told];
             b.call(engine.support("cotangent.move.words"), &all);

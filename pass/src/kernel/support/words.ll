@@ -1,9 +1,9 @@
 ; Copies of memory of which it is not known what is where: some of it holds pointers, the rest floats.
 ;
-; Words begin where pointers and doubles do, at multiples of eight. `told` says of which end the address tells where that
-; is: of the copy (1), of the original (2), of both. None tells of a variable that is a part of another, which may have been
-; cut anywhere. The bytes before the first word and after the last go one by one; so do all, if nothing tells where words
-; begin, or both ends do and differ. The mask has a byte for each of them, and one for a word.
+; Where words begin, pointers and doubles, `told` says: 8 and so many bytes from the start, if that is known; else by an
+; address that is a multiple of eight, of the copy (1), of the original (2), of both (3). The bytes before the first word and
+; after the last go one by one; so do all, if nothing tells where words begin (0), or both ends do and differ. The mask has a
+; byte for each of them, and one for a word.
 
 ; The bytes before the first word; 8 if it is not known where that is.
 define i64 @cotangent.phase(ptr %to, ptr %from, i64 %told) #2 {
@@ -21,7 +21,10 @@ entry:
   %agree = and i1 %both, %same
   %by.to = or i1 %one, %agree
   %otherwise = select i1 %two, i64 %from.phase, i64 8
-  %phase = select i1 %by.to, i64 %to.phase, i64 %otherwise
+  %by.address = select i1 %by.to, i64 %to.phase, i64 %otherwise
+  %known = icmp uge i64 %told, 8
+  %distance = and i64 %told, 7
+  %phase = select i1 %known, i64 %distance, i64 %by.address
   ret i64 %phase
 }
 
