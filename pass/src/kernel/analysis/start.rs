@@ -16,14 +16,16 @@ pub enum Start {
 
 impl Start {
     /// Where words begin in a window, by its cells. `fold` is the distance at which the memory repeats, or zero. Where an
-    /// address may be any, it is taken to be one of a word.
+    /// address may be any, it is taken to be one of a word. Cells that may be the first half of a word and the second, too,
+    /// tell nothing: there the analysis took several places for one.
     pub(super) fn of(cells: &[(Span, Kinds)], window: Span, fold: i64) -> Self {
         let (mut at, mut aligned) = (None, false);
-        for (cell, _) in cells.iter().filter(|(_, k)| k.meets(Kinds::F64 | Kinds::PTR)) {
+        for (cell, kinds) in cells.iter().filter(|(_, k)| k.meets(Kinds::F64 | Kinds::PTR)) {
             let stride = gcd(gcd(cell.stride, window.stride), fold);
             let distance = (cell.base - window.base).rem_euclid(8);
             match stride % 8 {
                 _ if cell.stride > 8 && cell.stride % 8 != 0 => return Self::Apart,
+                0 if kinds.meets(Kinds::F64_TAIL | Kinds::PTR_TAIL) && distance % 4 == 0 => aligned = true,
                 0 if at.is_some_and(|a| a != distance) => return Self::Apart,
                 0 => at = Some(distance),
                 4 if distance % 4 != 0 => return Self::Apart,
@@ -63,6 +65,12 @@ mod tests {
         assert_eq!(start(&[(4, 12, Kinds::F64)], Span::exact(0)), Start::Apart);
         let two = [(0, 0, Kinds::F64), (12, 0, Kinds::PTR)];
         assert_eq!(start(&two, Span::exact(0)), Start::Apart);
+    }
+
+    #[test]
+    fn a_cell_that_may_be_either_half_of_a_word_tells_nothing() {
+        let both = Kinds::F64 | Kinds::F64_TAIL;
+        assert_eq!(start(&[(0, 0, both), (4, 0, both)], Span::exact(0)), Start::Aligned);
     }
 
     #[test]

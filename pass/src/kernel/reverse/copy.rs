@@ -116,19 +116,25 @@ pub(super) fn needs<'m>(i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
 }
 
 /// What tells where words begin, as `support/words.ll` wants it.
-fn told<'m>(i: Value<'m>, holds: &Holds) -> Value<'m> {
+fn told<'m>(i: Value<'m>, holds: &Holds, plan: &Plan<'m>) -> Value<'m> {
     let word = i.operand(2).ty().context().int(64);
+    let Holds::Undecided { words, .. } = holds else {
+        return word.zero();
+    };
     let by_address = |k: u32| u64::from(!is_part(i.operand(k))) << k;
-    match holds {
-        Holds::Undecided {
-            words: Start::At(distance),
-            ..
-        } => word.int(8 + distance),
-        Holds::Undecided {
-            words: Start::Aligned, ..
-        } => word.int(by_address(0) | by_address(1)),
-        _ => word.zero(),
-    }
+    word.int(match words {
+        Start::At(distance) => 8 + distance,
+        // Pointers in the caller's memory are found as words only, and lie where pointers do.
+        _ if may_hold_seeds(i, plan)[1] => 2,
+        _ if may_hold_seeds(i, plan)[0] => 1,
+        Start::Aligned => by_address(0) | by_address(1),
+        Start::Apart => 0,
+    })
+}
+
+/// Which ends of a copy of unknown contents may hold shadows of floats that are seeds.
+fn may_hold_seeds<'m>(i: Value<'m>, plan: &Plan<'m>) -> [bool; 2] {
+    [0, 1].map(|k| plan.content.may_hold_seeds(i.operand(k)))
 }
 
 /// May the pointer lead to what was cut out of a variable? LLVM aligns that by where it began.
@@ -195,7 +201,7 @@ pub(super) fn forward_copy<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<
     let word = context.int(64);
     let (b, pointer) = (a.b, context.ptr());
     let (s_to, s_from) = (a.shadow(to)?, a.shadow(from)?);
-    let seeds = [to, from].map(|p| needs_mask(&holds) && a.plan.content.may_hold_seeds(p));
+    let seeds = may_hold_seeds(i, a.plan).map(|s| s && needs_mask(&holds));
     if seeds.contains(&true) {
         // What was there has to be known.
         b.before(a.primal(i));
@@ -232,7 +238,7 @@ pub(super) fn forward_copy<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result<
             }
         }
         Holds::Undecided { .. } => {
-            let told = told(i, &holds);
+            let told = told(i, &holds, a.plan);
             let mask = match seeds.contains(&true) {
                 true => {
                     let seeds = seeds.map(|s| word.int(u64::from(s)));
@@ -313,7 +319,7 @@ pub(super) fn reverse_copy<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<()
             b.at_end(both);
             end
         });
-        let told = told(i, &holds);
+        let told = told(i, &holds, plan);
         move_back(engine, b, &holds, (s_from, s_to), (bytes, size(i)), (mask, told), moves);
         if let Some(end) = end {
             b.br(end);
