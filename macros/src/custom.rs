@@ -92,7 +92,9 @@ pub(crate) fn with_rule(rule: &Rule, function: &ItemFn) -> syn::Result<TokenStre
         return Err(Error::new(param.ty.span(), what));
     }
     let (names, types) = parameters(function)?;
-    let ItemFn { attrs, vis, sig, block } = function;
+    let ItemFn {
+        attrs, vis, sig, block, ..
+    } = function;
     let mut primal = sig.clone();
     primal.ident = Ident::new("__primal", proc_macro2::Span::mixed_site());
     let primal_name = &primal.ident;

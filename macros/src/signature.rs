@@ -8,7 +8,8 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
 use syn::{
-    Attribute, Error, FnArg, GenericParam, Generics, Ident, Pat, ReturnType, Token, Type, Visibility, parse_quote,
+    Attribute, Error, FnArg, GenericParam, Generics, Ident, Pat, ReceiverKind, ReturnType, Token, Type, Visibility,
+    parse_quote,
 };
 
 /// The most parameters that the runtime's tuples take.
@@ -214,7 +215,10 @@ fn refuse_qualifiers(sig: &syn::Signature) -> syn::Result<()> {
             "an `async` function is not differentiable: its body runs elsewhere",
         ),
         (
-            sig.unsafety.map(|t| t.span),
+            match sig.safety {
+                syn::Safety::Unsafe(token) => Some(token.span),
+                _ => None,
+            },
             "an `unsafe` function is not differentiable: its entry points would be safe",
         ),
         (
@@ -259,10 +263,23 @@ fn argument(param: &GenericParam) -> Option<TokenStream> {
     }
 }
 
+/// The type of `self`.
+fn receiver_type(receiver: &syn::Receiver) -> syn::Result<Type> {
+    match &receiver.kind {
+        ReceiverKind::Value => Ok(parse_quote!(Self)),
+        ReceiverKind::Reference(and, lifetime, mutability) => Ok(parse_quote!(#and #lifetime #mutability Self)),
+        ReceiverKind::Typed(_, ty) => Ok((**ty).clone()),
+        _ => Err(Error::new(
+            receiver.span(),
+            "this form of `self` is not differentiable: write `&self`",
+        )),
+    }
+}
+
 fn param(at: usize, input: &FnArg, inwards: &mut types::Inwards<'_>) -> syn::Result<Param> {
     let (name, mut ty) = match input {
         FnArg::Receiver(receiver) if inwards.this.is_some() => {
-            (Ident::new("this", receiver.self_token.span), (*receiver.ty).clone())
+            (Ident::new("this", receiver.self_token.span), receiver_type(receiver)?)
         }
         FnArg::Receiver(receiver) => {
             let what = "a method needs `#[differentiable]` on its `impl` block, too; trait methods are not differentiable: \

@@ -90,7 +90,7 @@ pub(crate) fn without_lifetimes(ty: &Type) -> Type {
             reference.lifetime = Some(Lifetime::new("'static", reference.and_token.span));
             visit_mut::visit_type_mut(self, &mut reference.elem);
         }
-        fn visit_type_bare_fn_mut(&mut self, _: &mut syn::TypeBareFn) {}
+        fn visit_type_fn_ptr_mut(&mut self, _: &mut syn::TypeFnPtr) {}
     }
     let mut ty = ty.clone();
     Statics.visit_type_mut(&mut ty);

@@ -22,10 +22,6 @@ pub(crate) fn test(arguments: &[OsString]) -> Result<()> {
     cotangent(["test", "--package", "cotangent"], arguments)?;
     cotangent(["test", "--package", "cotangent", "--benches"], arguments)?;
     kernels::in_cpp(&[&"--small".into()])?;
-    cargo(
-        ["test", "--package", "cotangent-pass", "--bench", "pass", "--"],
-        &["--small".into()],
-    )?;
     without_jit()?;
     cargo(["xtask", "cases", "tensors", "--from", "tests/tensors"], &[])?;
     let plugin = plugin::tested()?.into_os_string();

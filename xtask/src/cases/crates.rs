@@ -16,6 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// Most test programs of a crate: each holds LibTorch's bindings and the compiler's memory anew.
 const MOST_PROGRAMS: usize = 4;
 
+/// Features that the workspace's tests ask of what LibTorch's bindings stand on: so these are not built anew.
+const AS_THE_WORKSPACE: &str = "[dev-dependencies]\n\
+    bitflags = { version = \"2\", features = [\"std\"] }\n\
+    num-traits = \"0.2\"\n";
+
 /// A test crate.
 pub(super) struct TestCrate {
     /// What its test programs are called.
@@ -59,7 +64,7 @@ impl TestCrate {
         }
         let mut manifest = format!(
             "[package]\nname = \"{name}-cases\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\
-             autotests = false\n\n[dependencies]\ncotangent = {{ path = {:?} }}\ntch = \"=0.26.0\"\n\n\
+             autotests = false\n\n[dependencies]\ncotangent = {{ path = {:?} }}\ntch = \"=0.26.0\"\n\n{AS_THE_WORKSPACE}\n\
              [lib]\ntest = false\ndoctest = false\n\n[workspace]\n\n{}\n",
             root(),
             profiles(level)?

@@ -25,6 +25,15 @@ pub struct Words<'m> {
     laundered: HashSet<Value<'m>>,
 }
 
+/// Is it the distance of two pointers? That is a number, whatever else than pointers there may be where they come from.
+pub(crate) fn is_distance(i: Value<'_>) -> bool {
+    fn is_address(x: Value<'_>, steps: u32) -> bool {
+        x.is(Opcode::LLVMPtrToInt)
+            || x.is(Opcode::LLVMPHI) && steps > 0 && x.operands().all(|o| is_address(o, steps - 1))
+    }
+    i.is(Opcode::LLVMSub) && i.operands().all(|x| is_address(x, 4))
+}
+
 impl<'m> Words<'m> {
     /// The words of the module that `content` looked at.
     pub fn new(content: &Content<'_, 'm>) -> Self {

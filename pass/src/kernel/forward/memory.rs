@@ -13,6 +13,7 @@
 use super::sweep::Sweep;
 use super::{can_carry, has_pointers};
 use crate::kernel::Refusal;
+use crate::kernel::analysis::words::is_distance;
 use crate::kernel::lost::{Lost, any_active, any_bit, message, unless_shadowed};
 use crate::kernel::reverse::leaves::{UNKNOWN, inactive_shadow, is_active, is_made};
 use crate::kernel::reverse::plan::Target;
@@ -120,7 +121,7 @@ pub(super) fn store<'m>(s: &mut Sweep<'_, '_, 'm>, i: Value<'m>) -> Result<(), R
 
 /// Is an integer computed from bits that have a tangent?
 fn tainted<'m>(s: &Sweep<'_, '_, 'm>, v: Value<'m>, steps: u32) -> Option<Value<'m>> {
-    if !v.ty().scalar().is_int() || v.is_constant() || steps == 0 {
+    if !v.ty().scalar().is_int() || v.is_constant() || steps == 0 || is_distance(v) {
         return None;
     }
     if let Some(shadow) = s.shadow(v) {

@@ -7,7 +7,7 @@ use crate::kernel::analysis::allocations::{Allocation, allocation};
 use crate::kernel::analysis::constraints::Constraints;
 use crate::kernel::analysis::content::classes;
 use crate::kernel::analysis::shape::Sort;
-use crate::kernel::analysis::words::Words;
+use crate::kernel::analysis::words::{Words, is_distance};
 use crate::kernel::attributes::{INACTIVE, has_own_rule};
 use crate::kernel::callee::{Block, is_silent, of_block};
 use crate::kernel::rules::{Class, known_body, rule_of};
@@ -198,6 +198,9 @@ impl<'m> Flows<'m> {
     fn operation(&mut self, i: Value<'m>, c: &mut Constraints<'_, 'm>, words: &Words<'m>) {
         let rule = rule_of(i);
         if rule.is_some_and(|r| r.class() == Class::Zero) {
+            return;
+        }
+        if is_distance(i) {
             return;
         }
         if !can_carry(i, c, words) {

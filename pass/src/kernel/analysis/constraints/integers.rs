@@ -3,6 +3,7 @@
 use super::{Constraints, Lane};
 use crate::kernel::analysis::kinds::Kinds;
 use crate::kernel::analysis::span::Span;
+use crate::kernel::analysis::words::is_distance;
 use crate::llvm::{Opcode, Value};
 
 /// Vectors wider than this many lanes are not followed lane by lane.
@@ -100,7 +101,7 @@ impl<'m> Constraints<'_, 'm> {
         let to = self.lanes(i);
         for a in i.operands().filter(|a| !a.is_constant()).collect::<Vec<_>>() {
             let from = self.lanes(a);
-            if from.len() <= LANES && to.len() <= LANES {
+            if from.len() <= LANES && to.len() <= LANES && !is_distance(i) {
                 self.change(&from, &to);
             }
             if let (Some(Lane::Slot(from)), Some(Lane::Slot(to))) = (from.first(), to.first()) {

@@ -89,5 +89,6 @@
 
 COMPLEX(double, f64, __muldc3, __divdc3)
 COMPLEX(float, f32, __mulsc3, __divsc3)
+COMPLEX(long double, f80, __mulxc3, __divxc3)
 FUNCTIONS(double, f64, )
 FUNCTIONS(float, f32, f)
