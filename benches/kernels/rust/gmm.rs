@@ -13,8 +13,8 @@ fn log_sum_exp(x: &[f64]) -> f64 {
 /// The triangular matrix times a vector.
 fn times(diagonal: &[f64], triangle: &[f64], x: &[f64], to: &mut [f64]) {
     let d = x.len();
-    for i in 0..d {
-        to[i] = diagonal[i] * x[i];
+    for ((to, q), x) in to.iter_mut().zip(diagonal).zip(x) {
+        *to = q * x;
     }
     let mut rest = triangle;
     for i in 0..d {
@@ -35,8 +35,9 @@ fn gmm(alphas: &[f64], means: &[f64], icf: &[f64], x: &[f64], d: usize) -> f64 {
     let mut total = 0.0;
     for x in x.chunks_exact(d) {
         for i in 0..k {
-            for j in 0..d {
-                centred[j] = x[j] - means[i * d + j];
+            let mean = &means[i * d..(i + 1) * d];
+            for ((c, x), m) in centred.iter_mut().zip(x).zip(mean) {
+                *c = x - m;
             }
             let triangle = &icf[i * per + d..(i + 1) * per];
             times(&diagonals[i * d..(i + 1) * d], triangle, &centred, &mut product);
