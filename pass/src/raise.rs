@@ -86,6 +86,7 @@ fn on_this_thread(bitcode: &Bitcode) -> Result<Raised, String> {
                     thunks: vec![(thunk, mode)],
                     pointed: vec![],
                     plain: weave::plain(&request.description),
+                    float: weave::float(&request.description),
                 });
             }
         }

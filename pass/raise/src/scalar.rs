@@ -248,6 +248,13 @@ impl Scalars<'_> {
         if a.is_concrete() {
             return cast_concrete(op, a, from, to);
         }
+        // The bits of a float that become the float again.
+        if let (Val::Sym(v, _), "bitcast") = (a, op)
+            && let Some(inner) = self.cast_source(*v, "bitcast")
+            && crate::value::scalar_type(to).as_ref() == Some(self.trace.graph.ty(inner))
+        {
+            return Ok(Val::Sym(inner, to.clone()));
+        }
         if let (Val::Sym(v, _), "trunc" | "zext") = (a, op)
             && let Some(inner) = self.cast_source(*v, "zext")
             && let cotangent_graph::ir::Type::Int(n) = *self.trace.graph.ty(inner)

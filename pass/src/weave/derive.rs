@@ -63,6 +63,9 @@ pub(super) fn derive<'m>(
     };
     let behind = shim_of(piece.module(), &kernels[i])
         .and_then(|shim| Some(demangle(&direct::behind(shim.as_function()?)?.name())));
+    if let (Some(shim), Some(bits)) = (piece.module().function(&kernels[i].shim), kernels[i].float) {
+        entries::write_float(shim, bits);
+    }
     let direct = ask_directly(piece.module(), kernels, i, &mut asked);
     let mut requests: Vec<_> = asked.into_iter().filter_map(request).collect();
     requests.extend(direct);

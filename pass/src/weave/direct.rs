@@ -288,6 +288,7 @@ mod tests {
             thunks: vec![],
             pointed: vec![],
             plain: Some(plain.to_vec()),
+            float: None,
         };
         let shim = module.get().function("shim").expect("it has one");
         Some(Direct::of(shim, &kernel)?.request("entry".into()).arguments)

@@ -49,6 +49,32 @@ pub(crate) struct Kernel {
     pub(crate) pointed: Vec<String>,
     /// Its parameters, if their types say enough to differentiate the function itself ([`super::direct`]).
     pub(crate) plain: Option<Vec<Plain>>,
+    /// How many bits its result has, if that is a float.
+    pub(crate) float: Option<u32>,
+}
+
+/// How many bits the result of a function has that is described, if that is a float.
+pub(crate) fn float(description: &str) -> Option<u32> {
+    let json: serde_json::Value = serde_json::from_str(description).ok()?;
+    match json["ret"].as_str()? {
+        "f64" => Some(64),
+        "f32" => Some(32),
+        _ => None,
+    }
+}
+
+/// Has a shim write a float where the result is one. LLVM writes an integer of the bits if it has that, and the memory does
+/// not say more, while the shadow of the place holds the seed.
+pub(super) fn write_float(shim: Function<'_>, bits: u32) {
+    let (out, context) = (shim.params()[1], shim.value().ty().context());
+    let float = if bits == 64 { context.double() } else { context.float() };
+    let writes =
+        |i: &Value<'_>| i.is(Opcode::LLVMStore) && i.operand(1) == out && i.operand(0).ty() == context.int(bits);
+    for store in out.users().filter(writes).collect::<Vec<_>>() {
+        let b = Builder::new(context);
+        b.before(store);
+        store.set_operand(0, b.bitcast(store.operand(0), float));
+    }
 }
 
 /// The names of the functions of kernel number `i`, as far as they are asked for.

@@ -26,7 +26,7 @@ use crate::llvm::{Context, Linkage, Mod, empty_like};
 use ar_archive_writer::{ArchiveKind, DEFAULT_OBJECT_READER, NewArchiveMember, write_archive_to_stream};
 pub(crate) use assemble::Assembly;
 pub(crate) use direct::plain;
-pub(crate) use entries::{KERNEL_MARKER, Kernel};
+pub(crate) use entries::{KERNEL_MARKER, Kernel, float};
 pub(crate) use pointed::may_hold;
 use std::collections::BTreeSet;
 

@@ -4,6 +4,7 @@ use crate::functionalize::{changes_metadata, twin};
 use crate::ir::{Arg, Graph, Inst, Type, Value};
 use crate::ops::{Op, Rule};
 use crate::program::{Datum, Leaf, Program, Refusal};
+use crate::scalar::{Cast, Function};
 use std::collections::HashSet;
 
 /// Lists, for every leaf, the ops that specialization or differentiation would refuse: those of a shape that depends
@@ -13,9 +14,16 @@ pub fn check(program: &Program, wrt: &[usize]) -> Vec<Refusal> {
     let mut refusals: Vec<Refusal> = vec![];
     for leaf in &program.leaves {
         let (from, to) = (varied(&leaf.graph, wrt), needed(leaf));
+        let bits = bits(&leaf.graph, &from);
         for inst in &leaf.graph.insts {
-            let on_path = inst.results.iter().any(|r| from.contains(r) && to.contains(r));
-            if let Some(message) = refusal(inst, on_path) {
+            let is_needed = inst.results.iter().any(|r| to.contains(r));
+            let on_path = is_needed && inst.results.iter().any(|r| from.contains(r));
+            let made_of_bits = is_needed && is_float(&leaf.graph, inst) && is_same_bits(inst) && reads(inst, &bits);
+            let message = match made_of_bits {
+                true => Some(MADE_OF_BITS.to_owned()),
+                false => refusal(inst, on_path),
+            };
+            if let Some(message) = message {
                 let refusal = Refusal {
                     message,
                     at: inst.loc.iter().cloned().collect(),
@@ -27,6 +35,48 @@ pub fn check(program: &Program, wrt: &[usize]) -> Vec<Refusal> {
         }
     }
     refusals
+}
+
+const MADE_OF_BITS: &str =
+    "arithmetic on the bits of a float that become a float again; compute on the float, not on its bits";
+
+/// Integers that are computed from the bits of floats that vary. What comparisons give is no such number, and nothing that
+/// a comparison decides.
+fn bits(graph: &Graph, varied: &HashSet<Value>) -> HashSet<Value> {
+    let mut bits = HashSet::new();
+    for inst in &graph.insts {
+        let Some((function, _)) = Function::of(inst.op, &inst.args) else {
+            continue;
+        };
+        let taken = match function {
+            Function::ICmp(_) | Function::FCmp(_) => false,
+            Function::Cast(Cast::Bits) => reads(inst, varied) || reads(inst, &bits),
+            Function::Select => inst.args[1..].iter().any(|a| mentions(a, &bits)),
+            _ => reads(inst, &bits),
+        };
+        if taken && !is_float(graph, inst) {
+            bits.extend(inst.results.iter().copied());
+        }
+    }
+    bits
+}
+
+fn is_same_bits(inst: &Inst) -> bool {
+    matches!(Function::of(inst.op, &inst.args), Some((Function::Cast(Cast::Bits), _)))
+}
+
+fn is_float(graph: &Graph, inst: &Inst) -> bool {
+    inst.results.iter().any(|r| matches!(graph.ty(*r), Type::Float(_)))
+}
+
+fn reads(inst: &Inst, values: &HashSet<Value>) -> bool {
+    inst.args.iter().any(|a| mentions(a, values))
+}
+
+fn mentions(arg: &Arg, values: &HashSet<Value>) -> bool {
+    let mut found = false;
+    arg.for_each_value(&mut |v| found |= values.contains(&v));
+    found
 }
 
 fn refusal(inst: &Inst, on_path: bool) -> Option<String> {

@@ -535,3 +535,39 @@ fn the_build_lists_what_no_call_could_differentiate() {
         "{messages:?}"
     );
 }
+
+#[test]
+fn floats_made_of_the_bits_of_others_are_refused_and_the_same_bits_are_not_looked_at() {
+    let made = |change: bool| {
+        let mut g = Open::new();
+        let p = g.arg(0);
+        let x = g.load(p, 0, Type::Float(64));
+        let bits = g.op("scalar.cast", [Arg::Str("bitcast".into()), x.into()], Type::Int(64));
+        let bits = match change {
+            true => g.op("scalar.add", [bits.into(), Arg::Int(1 << 52)], Type::Int(64)),
+            false => bits,
+        };
+        let is_less = g.op(
+            "scalar.icmp",
+            [Arg::Str("slt".into()), bits.into(), Arg::Int(0)],
+            Type::Int(1),
+        );
+        let chosen = g.op(
+            "scalar.select",
+            [is_less.into(), x.into(), Arg::Float(2.0)],
+            Type::Float(64),
+        );
+        let y = match change {
+            true => g.op(
+                "scalar.cast",
+                [Arg::Str("bitcast".into()), bits.into()],
+                Type::Float(64),
+            ),
+            false => chosen,
+        };
+        let messages = check(&single(g.leaf(&[y])), &[0]).into_iter().map(|r| r.message);
+        messages.collect::<Vec<_>>()
+    };
+    assert_eq!(made(false), [""; 0]);
+    assert!(made(true)[0].contains("bits of a float"), "{:?}", made(true));
+}

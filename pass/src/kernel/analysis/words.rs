@@ -238,7 +238,8 @@ fn note_words(c: &mut Constraints<'_, '_>, t: Target) -> bool {
     !cells.is_empty()
 }
 
-fn is_open<'m>(c: &mut Constraints<'_, 'm>, pointer: Value<'m>) -> bool {
+/// Is what a pointer leads to memory of the caller's, or unknown?
+pub(crate) fn is_open<'m>(c: &mut Constraints<'_, 'm>, pointer: Value<'m>) -> bool {
     let p = c.slots_of(pointer);
     let target = c.regions.target(p);
     target.is_none_or(|t| c.regions.origin(t.node).open)

@@ -172,9 +172,17 @@ pub(super) fn classify<'m>(i: Value<'m>, plan: &mut Plan<'m>) -> Result<Construc
     }
     Ok(match load {
         true if carried.any() => Construct::Load,
-        false if carried.any() || there(i, plan).any() && target != Target::Inactive => Construct::Store,
+        false if carried.any() || target != Target::Inactive && (there(i, plan).any() || is_computed(i, plan)) => {
+            Construct::Store
+        }
         _ => Construct::Passive,
     })
+}
+
+/// Is an integer stored that may be computed from the bits of a float, where a float may be read? An integer has no
+/// cotangent. Where there is one in the reverse, a float was.
+fn is_computed<'m>(store: Value<'m>, plan: &Plan<'m>) -> bool {
+    store.is(Opcode::LLVMStore) && store.operand(0).ty().scalar().is_int() && plan.is_laundered(store)
 }
 
 /// Is it a store to nowhere, which never runs?
@@ -187,7 +195,7 @@ pub(super) fn needs<'m>(i: Value<'m>, plan: &Plan<'m>) -> Vec<Need<'m>> {
     let (address, _) = access(i);
     let floats = match i.is(Opcode::LLVMLoad) {
         true => plan.active(i),
-        false => plan.carries(moved(i)).floats || there(i, plan).floats,
+        false => plan.carries(moved(i)).floats || there(i, plan).floats || is_computed(i, plan),
     };
     if !floats || plan.known_target(address) == Target::Inactive {
         return vec![];
@@ -274,7 +282,8 @@ pub(super) fn forward_store<'m>(i: Value<'m>, a: &mut Augment<'_, 'm>) -> Result
     let known = a.plan.known_target(address);
     let (carried, there) = (a.plan.carries(i.operand(0)), there(i, a.plan));
     // Floats and integers end what pointers were there; in memory of the caller's the floats may have seeds.
-    let ends = there.pointers && !(carried.floats && a.plan.content.may_hold_seeds(address));
+    let floats = carried.floats || is_computed(i, a.plan);
+    let ends = there.pointers && !(floats && a.plan.content.may_hold_seeds(address));
     // What is stored where no shadow is ever asked for, nobody reads.
     let read = address.is_constant() || a.plan.activity.needs_shadow(address);
     let leads = read && a.plan.needs_shadow(i.operand(0));
@@ -354,7 +363,8 @@ pub(super) fn reverse_store<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(
     let value = i.operand(0);
     let (address, ty) = access(i);
     let known = s.plan.known_target(address);
-    if known == Target::Inactive || !s.plan.carries(value).floats && !there(i, s.plan).floats {
+    let floats = s.plan.carries(value).floats || there(i, s.plan).floats || is_computed(i, s.plan);
+    if known == Target::Inactive || !floats {
         return Ok(());
     }
     let shadow = s.shadow(address)?;
@@ -397,10 +407,8 @@ pub(super) fn reverse_store<'m>(i: Value<'m>, s: &mut Sweep<'_, 'm>) -> Result<(
         Some(cotangent)
     });
     if let Some(cotangent) = cotangent
-        && s.plan.is_laundered(i)
-        && ty.scalar().is_int()
+        && is_computed(i, s.plan)
     {
-        // An integer has no cotangent. Where there is one, the bits of a float were computed.
         let counts = any_bit(b, s.plan.module(), cotangent);
         unless_shadowed(s.engine, b, i, Lost::Changed, s.inactive(address.ty()), counts);
         return Ok(());

@@ -7,7 +7,7 @@ use crate::kernel::analysis::allocations::{Allocation, allocation};
 use crate::kernel::analysis::constraints::Constraints;
 use crate::kernel::analysis::content::classes;
 use crate::kernel::analysis::shape::Sort;
-use crate::kernel::analysis::words::{Words, is_distance};
+use crate::kernel::analysis::words::{Words, is_distance, is_open};
 use crate::kernel::attributes::{INACTIVE, has_own_rule};
 use crate::kernel::callee::{Block, is_silent, of_block};
 use crate::kernel::rules::{Class, known_body, rule_of};
@@ -248,6 +248,8 @@ impl<'m> Flows<'m> {
         };
         let shape = c.shapes.of(value.ty());
         let word = words.of(value).to_vec();
+        // What the caller's memory holds, of which the program reads integers alone, it does not say: floats, it may be.
+        let open = is_open(c, pointer);
         let (mut floats, mut pointers, mut integers) = (vec![], vec![], vec![]);
         for leaf in &shape.leaves {
             for k in 0..leaf.slots {
@@ -271,7 +273,8 @@ impl<'m> Flows<'m> {
                                 pointers.push(n);
                             }
                             if write || !carries {
-                                integers.push((n, c.regions.class_kinds(class).has_float()));
+                                let kinds = c.regions.class_kinds(class);
+                                integers.push((n, kinds.has_float() || open && kinds.is_none()));
                             }
                         }
                     }
@@ -377,7 +380,8 @@ impl<'m> Flows<'m> {
             }
             return;
         }
-        if callee.is_declaration() && i.ty().scalar().is_int() && !can_carry(i, c, words) {
+        let numbers = i.ty().scalar().is_int() || i.ty().is_struct();
+        if callee.is_declaration() && numbers && !can_carry(i, c, words) {
             self.computed(i, arguments.iter().copied(), c, words);
         }
         match allocation(i) {
