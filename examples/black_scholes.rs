@@ -61,8 +61,8 @@ fn greeks(kind: Kind, spot: f64, strike: f64, volatility: f64, rate: f64, years:
 
 fn main() {
     println!(
-        "{:<22}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}",
-        "", "price", "delta", "dual", "vega", "rho", "time"
+        "{:<18}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}",
+        "", "price", "delta", "dual delta", "vega", "rho", "d/dyears"
     );
     let mut worst = 0.0f64;
     for kind in [Kind::Call, Kind::Put] {
@@ -70,8 +70,8 @@ fn main() {
             let (spot, volatility, rate, years) = (100.0, 0.25, 0.03, 1.5);
             let (value, g) = price::value_and_grad(kind, spot, strike, volatility, rate, years);
             let found = [g.spot, g.strike, g.volatility, g.rate, g.years];
-            print!("{:<22}{value:>9.4}", format!("{kind:?}, strike {strike}"));
-            found.iter().for_each(|greek| print!("{greek:>9.4}"));
+            print!("{:<18}{value:>11.4}", format!("{kind:?}, strike {strike}"));
+            found.iter().for_each(|greek| print!("{greek:>11.4}"));
             println!();
             let expected = greeks(kind, spot, strike, volatility, rate, years);
             let error = found

@@ -87,12 +87,9 @@ fn main() {
     let mut bodies = Bodies::new(7);
     let slopes = potential::grad(&bodies.positions, &bodies.masses).positions;
     let forces = forces_by_hand(&bodies.positions, &bodies.masses);
-    let error = slopes
-        .iter()
-        .zip(&forces)
-        .map(|(s, f)| (s + f).abs())
-        .fold(0.0, f64::max);
-    println!("largest difference from the forces by hand: {error:.1e}");
+    let largest = |all: &mut dyn Iterator<Item = f64>| all.map(f64::abs).fold(0.0, f64::max);
+    let error = largest(&mut slopes.iter().zip(&forces).map(|(s, f)| s + f)) / largest(&mut forces.iter().copied());
+    println!("largest difference from the forces by hand, over the largest force: {error:.1e}");
     assert!(error < 1e-12, "forces are minus the gradient of the energy");
 
     let (before, steps) = (bodies.energy(), 5_000);

@@ -55,6 +55,7 @@ fn main() {
         optimizer.backward_step(&loss);
     }
     let last = loss().double_value(&[]);
+    println!("loss before {first:.2e}, after {last:.2e}");
     assert!(
         last < 1e-2 * first,
         "the network has learnt how springs depend on temperature"
