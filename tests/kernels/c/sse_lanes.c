@@ -68,8 +68,24 @@ SSE static double inverses(double *x, int n) {
   }
   return sum;
 }
+/* Each way of comparing decides on its own of what is not a number; the derivative is that of what was chosen. */
+#define CHOSEN(by)                                                                             \
+  SSE static double chosen##by(double x, double y) {                                           \
+    __m128d a = _mm_set_sd(x), b = _mm_set_sd(y);                                              \
+    return _mm_cvtsd_f64(_mm_blendv_pd(_mm_set_sd(2 * x), _mm_set_sd(3 * x), _mm_cmp_sd(a, b, by))); \
+  }
+#define EACH(DO)                                                                               \
+  DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15) DO(20) DO(29)
+EACH(CHOSEN)
+#define CHECKED(by)                                                                            \
+  for (int k = 0; k < 4; k++) {                                                                \
+    const double y[4] = {0.2, 0.7, 1.5, NAN};                                                  \
+    const double got = __enzyme_fwddiff((void *)chosen##by, enzyme_dup, 0.7, 1.0, enzyme_const, y[k]); \
+    agree("chosen by " #by, got, chosen##by(0.7, y[k]) / 0.7, 1e-12);                          \
+  }
 int main(void) {
   if (!__builtin_cpu_supports("avx") || !__builtin_cpu_supports("fma")) return 0;
+  EACH(CHECKED)
   VECTOR(pairs, 6, 0.53, 0.27, 0.36, 0.9, 0.2, 0.4);
   VECTOR(wide, 8, 0.53, 1.27, 0.76, 0.91, 0.4, 0.7, 0.65, 0.3);
   double x[8] = {0.53, 1.27, 0.76, 0.91, 0.4, 0.7, 0.65, 0.3}, own[8] = {0}, its[8] = {0}, inv[8] = {0};

@@ -132,7 +132,16 @@ fn compared<'m>(b: &Builder<'m>, call: Value<'m>) -> Value<'m> {
         LLVMRealUGE,
         LLVMRealUGT,
         LLVMRealORD,
+        LLVMRealUEQ,
+        LLVMRealULT,
+        LLVMRealULE,
+        LLVMRealPredicateFalse,
+        LLVMRealONE,
+        LLVMRealOGE,
+        LLVMRealOGT,
+        LLVMRealPredicateTrue,
     ];
+    // Sixteen more are the same, and differ in the exceptions that they raise.
     let by = by[call.operand(2).zext_value() as usize % by.len()];
     let is = b.fcmp(by, lane(b, call.operand(0), 0), lane(b, call.operand(1), 0));
     let ty = call.ty();
