@@ -149,10 +149,7 @@ impl<'a, 'm> Content<'a, 'm> {
 
     /// May code outside of the module read or write where the pointer leads?
     pub fn is_open(&self, pointer: Value<'m>) -> bool {
-        let c = &mut *self.inner.borrow_mut();
-        let slot = c.slots_of(pointer);
-        let target = c.regions.target(slot);
-        target.is_none_or(|t| c.regions.origin(t.node).open)
+        self.inner.borrow_mut().is_open(pointer)
     }
 
     /// Text form: where pointers lead, then what is there.

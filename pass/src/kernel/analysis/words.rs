@@ -70,7 +70,7 @@ impl<'m> Words<'m> {
             match c.regions.kinds(s) {
                 Kinds::PARTIAL if of_integers(&s) => {}
                 Kinds::NONE if single.contains(&s) => {}
-                Kinds::NONE if from.is_none_or(|p| is_open(c, p)) => foreign.push(s),
+                Kinds::NONE if from.is_none_or(|p| c.is_open(p)) => foreign.push(s),
                 Kinds::NONE => {}
                 kinds => {
                     carried.push(s);
@@ -85,7 +85,7 @@ impl<'m> Words<'m> {
             match c.regions.kinds(s) {
                 Kinds::PARTIAL if of_integers(&s) => {}
                 Kinds::NONE if single.contains(&s) => {}
-                Kinds::NONE if at.is(Opcode::LLVMStore) && is_open(c, at.operand(1)) => outward.push(s),
+                Kinds::NONE if at.is(Opcode::LLVMStore) && c.is_open(at.operand(1)) => outward.push(s),
                 Kinds::NONE => {}
                 _ => wanted.push(s),
             }
@@ -236,13 +236,6 @@ fn note_words(c: &mut Constraints<'_, '_>, t: Target) -> bool {
         c.regions.note(*cell, Kinds::PARTIAL);
     }
     !cells.is_empty()
-}
-
-/// Is what a pointer leads to memory of the caller's, or unknown?
-pub(crate) fn is_open<'m>(c: &mut Constraints<'_, 'm>, pointer: Value<'m>) -> bool {
-    let p = c.slots_of(pointer);
-    let target = c.regions.target(p);
-    target.is_none_or(|t| c.regions.origin(t.node).open)
 }
 
 fn reach(n: usize, from: &[u32], edges: &[&Vec<Vec<u32>>]) -> Vec<bool> {

@@ -7,7 +7,7 @@ use crate::kernel::analysis::allocations::{Allocation, allocation};
 use crate::kernel::analysis::constraints::Constraints;
 use crate::kernel::analysis::content::classes;
 use crate::kernel::analysis::shape::Sort;
-use crate::kernel::analysis::words::{Words, is_distance, is_open};
+use crate::kernel::analysis::words::{Words, is_distance};
 use crate::kernel::attributes::{INACTIVE, has_own_rule};
 use crate::kernel::callee::{Block, is_silent, of_block};
 use crate::kernel::rules::{Class, known_body, rule_of};
@@ -249,7 +249,7 @@ impl<'m> Flows<'m> {
         let shape = c.shapes.of(value.ty());
         let word = words.of(value).to_vec();
         // What the caller's memory holds, of which the program reads integers alone, it does not say: floats, it may be.
-        let open = is_open(c, pointer);
+        let open = c.is_open(pointer);
         let (mut floats, mut pointers, mut integers) = (vec![], vec![], vec![]);
         for leaf in &shape.leaves {
             for k in 0..leaf.slots {

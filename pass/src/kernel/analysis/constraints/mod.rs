@@ -179,6 +179,13 @@ impl<'a, 'm> Constraints<'a, 'm> {
         slots.filter_map(|s| Some(self.regions.target(s)?.node)).collect()
     }
 
+    /// May code outside of the module read or write where the pointer leads?
+    pub(crate) fn is_open(&mut self, pointer: Value<'m>) -> bool {
+        let slot = self.slots_of(pointer);
+        let target = self.regions.target(slot);
+        target.is_none_or(|t| self.regions.origin(t.node).open)
+    }
+
     pub(crate) fn shape(&mut self, v: Value<'m>) -> Rc<Shape> {
         self.shapes.of(v.ty())
     }
